@@ -1,0 +1,21 @@
+"""Modules of the InLine backbones, on tokens (B, N, C) and their grid."""
+
+from .attention import InLineAttention
+from .block import Block
+from .downsample import ConvDownsample
+from .position import resize_bias_table, resize_position_table
+from .softmax import WindowAttention
+from .tokens import map_to_tokens, tokens_to_map
+from .windows import WindowLayout
+
+__all__ = [
+    'Block',
+    'ConvDownsample',
+    'InLineAttention',
+    'WindowAttention',
+    'WindowLayout',
+    'map_to_tokens',
+    'resize_bias_table',
+    'resize_position_table',
+    'tokens_to_map',
+]

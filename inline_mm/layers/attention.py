@@ -1,0 +1,199 @@
+"""The InLine attention layer: projections, global part, local residual."""
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from ..ops import (
+    divide_attention,
+    inline_attention,
+    local_residual,
+    softmax_attention,
+)
+from .tokens import map_to_tokens, tokens_to_map
+from .windows import WindowLayout
+
+NORMALIZATIONS = {
+    'subtract': inline_attention,
+    'divide': divide_attention,
+    'softmax': softmax_attention,
+}
+
+
+class _Exp(nn.Module):
+    """exp(0.2 x), the exponential kernel of the paper's ablation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.exp(0.2 * x)
+
+
+class _AffineReLU(nn.Sequential):
+    """relu(A x + b) over the channels of a head, one A for all heads."""
+
+    def __init__(self, head_dim: int) -> None:
+        super().__init__(nn.Linear(head_dim, head_dim), nn.ReLU())
+
+
+# Applied to queries and keys alike, on (B, heads, N, head_dim).
+KERNELS = {
+    'identity': lambda head_dim: nn.Identity(),
+    'relu': lambda head_dim: nn.ReLU(),
+    'leaky_relu': lambda head_dim: nn.LeakyReLU(),
+    'exp': lambda head_dim: _Exp(),
+    'affine_relu': _AffineReLU,
+}
+
+
+def _choose(table: dict, name: str, what: str):
+    if name not in table:
+        raise ValueError(
+            f'{what} must be one of {", ".join(map(repr, table))}, got '
+            f'{name!r}'
+        )
+    return table[name]
+
+
+class InLineAttention(nn.Module):
+    """Injective linear attention with its local residual.
+
+    Maps normalised tokens (B, N, C) and their grid (H, W) to (B, N, C), with
+    N = `num_prefix_tokens` + H * W.
+
+    Args:
+        embed_dims (int): number of channels C.
+        num_heads (int): number of heads; must divide C.
+        kernel (str): the kernel of queries and keys: 'identity', 'relu',
+            'leaky_relu', 'exp' (exp(0.2 x)) or 'affine_relu' (relu(A x + b)).
+            Defaults to 'identity', as in every published model.
+        normalization (str): 'subtract' (InLine), 'divide' or 'softmax'.
+            Defaults to 'subtract'.
+        local_residual (bool): add the depthwise 3x3 convolution of the values
+            with the kernels predicted from the token mean. Defaults to True.
+        window_size (int | None): attend inside windows of this side; None
+            attends to the whole map, as every published model does at its
+            size. Defaults to None.
+        shifted (bool): shift the windows by half a window (no mask: the
+            published attention ignores it). Defaults to False.
+        num_prefix_tokens (int): leading tokens off the grid (DeiT's class
+            token): they attend, but get no local residual. Defaults to 0.
+        lepe (bool): add a static depthwise 3x3 convolution of the values as
+            well (CSwin). Defaults to False.
+        drop_rate (float): dropout after the output projection.
+            Defaults to 0.
+
+    Source: arXiv 2412.06590; behaviour of the official classification models
+    as recorded in the golden data.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        kernel: str = 'identity',
+        normalization: str = 'subtract',
+        local_residual: bool = True,
+        window_size: int | None = None,
+        shifted: bool = False,
+        num_prefix_tokens: int = 0,
+        lepe: bool = False,
+        drop_rate: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if embed_dims % num_heads:
+            raise ValueError(
+                f'num_heads must divide embed_dims, got {num_heads} heads '
+                f'for {embed_dims} channels'
+            )
+        self.num_heads = num_heads
+        self.window_size = window_size
+        self.shifted = shifted
+        self.num_prefix_tokens = num_prefix_tokens
+        self.attend = _choose(NORMALIZATIONS, normalization, 'normalization')
+        make_kernel = _choose(KERNELS, kernel, 'kernel')
+        self.kernel = make_kernel(embed_dims // num_heads)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims)
+        self.kernel_predictor = None
+        if local_residual:
+            grouped = partial(nn.Conv1d, kernel_size=1, groups=num_heads)
+            self.kernel_predictor = nn.Sequential(
+                grouped(embed_dims, embed_dims),
+                nn.GELU(),
+                grouped(embed_dims, 9 * embed_dims),
+            )
+        self.lepe = None
+        if lepe:
+            self.lepe = nn.Conv2d(
+                embed_dims, embed_dims, 3, padding=1, groups=embed_dims
+            )
+        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.proj_drop = nn.Dropout(drop_rate)
+
+    def forward(
+        self,
+        x: Tensor,
+        hw_shape: tuple[int, int],
+        pooled_from: Tensor | None = None,
+    ) -> Tensor:
+        """Attend.
+
+        Args:
+            x (Tensor): normalised tokens, (B, N, C).
+            hw_shape (tuple[int, int]): H and W of the grid.
+            pooled_from (Tensor | None): tokens whose mean the 3x3 kernels are
+                predicted from, (B, N, C). Defaults to None, meaning x.
+
+        Returns:
+            Tensor: (B, N, C).
+        """
+        pooled_from = x if pooled_from is None else pooled_from
+        if self.window_size is None:
+            return self._attend(x, hw_shape, pooled_from)
+        layout = WindowLayout.fit(
+            hw_shape, self.window_size, self.shifted, shrink=True
+        )
+        windows = self._attend(
+            layout.split(x), layout.window, layout.split(pooled_from)
+        )
+        return layout.merge(windows)
+
+    def _attend(
+        self, x: Tensor, hw_shape: tuple[int, int], pooled_from: Tensor
+    ) -> Tensor:
+        batch, num_tokens, channels = x.shape
+        qkv = self.qkv(x)
+        heads = qkv.reshape(batch, num_tokens, 3, self.num_heads, -1)
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        out = self.attend(self.kernel(q), self.kernel(k), v)
+        out = out.transpose(1, 2).reshape(batch, num_tokens, channels)
+        local = self._local(qkv[..., 2 * channels :], hw_shape, pooled_from)
+        if local is not None:
+            out = out + local
+        return self.proj_drop(self.proj(out))
+
+    def _local(
+        self, values: Tensor, hw_shape: tuple[int, int], pooled_from: Tensor
+    ) -> Tensor | None:
+        """The local terms (B, N, C), zero at the prefix tokens."""
+        prefix = self.num_prefix_tokens
+        values = values[:, prefix:]
+        terms = []
+        if self.kernel_predictor is not None:
+            kernels = self._predict_kernels(pooled_from)
+            terms.append(local_residual(values, kernels, hw_shape))
+        if self.lepe is not None:
+            grid = self.lepe(tokens_to_map(values, hw_shape))
+            terms.append(map_to_tokens(grid))
+        if not terms:
+            return None
+        local = sum(terms[1:], terms[0])
+        if prefix:
+            local = nn.functional.pad(local, (0, 0, prefix, 0))
+        return local
+
+    def _predict_kernels(self, tokens: Tensor) -> Tensor:
+        """A 3x3 kernel per sample and channel, (B, C, 9)."""
+        dtype = torch.promote_types(tokens.dtype, torch.float32)
+        pooled = tokens.mean(1, dtype=dtype).to(tokens.dtype)
+        kernels = self.kernel_predictor(pooled.unsqueeze(-1))
+        return kernels.reshape(tokens.shape[0], tokens.shape[2], 9)

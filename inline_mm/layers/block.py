@@ -1,0 +1,66 @@
+"""The transformer block that all families share."""
+
+import torch
+from mmcv.cnn.bricks import DropPath
+from mmcv.cnn.bricks.transformer import FFN
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    """Pre-norm block: attention, then a feed-forward network.
+
+    Args:
+        embed_dims (int): number of channels C.
+        attn (nn.Module): maps normalised tokens (B, N, C) and (H, W) to
+            (B, N, C).
+        mlp_ratio (float): hidden channels of the feed-forward network, in C.
+        norm_eps (float): eps of the layer norms.
+        drop_rate (float): dropout of the feed-forward network.
+            Defaults to 0.
+        drop_path_rate (float): stochastic depth of both branches.
+            Defaults to 0.
+        pool_input (bool): the attention predicts its 3x3 kernels from the
+            mean of the block's input instead of the normalised one (CSwin).
+            Defaults to False.
+        with_cp (bool): recompute the block in the backward pass instead of
+            storing what lies inside. Defaults to False.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        attn: nn.Module,
+        mlp_ratio: float,
+        norm_eps: float,
+        drop_rate: float = 0.0,
+        drop_path_rate: float = 0.0,
+        pool_input: bool = False,
+        with_cp: bool = False,
+    ) -> None:
+        super().__init__()
+        self.pool_input = pool_input
+        self.with_cp = with_cp
+        self.norm1 = nn.LayerNorm(embed_dims, eps=norm_eps)
+        self.attn = attn
+        self.drop_path = DropPath(drop_path_rate)
+        self.norm2 = nn.LayerNorm(embed_dims, eps=norm_eps)
+        self.ffn = FFN(
+            embed_dims,
+            int(mlp_ratio * embed_dims),
+            ffn_drop=drop_rate,
+            act_cfg=dict(type='GELU'),
+            dropout_layer=dict(type='DropPath', drop_prob=drop_path_rate),
+        )
+
+    def forward(self, x: Tensor, hw_shape: tuple[int, int]) -> Tensor:
+        """(B, N, C) to (B, N, C); H and W of the grid in `hw_shape`."""
+        if self.with_cp and torch.is_grad_enabled():
+            return checkpoint(self._forward, x, hw_shape, use_reentrant=False)
+        return self._forward(x, hw_shape)
+
+    def _forward(self, x: Tensor, hw_shape: tuple[int, int]) -> Tensor:
+        pooled_from = (x,) if self.pool_input else ()
+        attended = self.attn(self.norm1(x), hw_shape, *pooled_from)
+        x = x + self.drop_path(attended)
+        return self.ffn(self.norm2(x), identity=x)

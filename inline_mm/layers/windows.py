@@ -1,0 +1,131 @@
+"""How a map is cut into windows: padding, cyclic shift, partition, and back.
+
+Source: Liu et al., Swin Transformer (arXiv 2103.14030), section 3.2. Two
+choices are ours (docs/design.md, section 3): a map that fits into one window
+along an axis isn't shifted along it, and the windows of InLine blocks shrink
+to the map, as at the pretraining size of every published model.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+# Added to the scores of pairs that the cyclic shift brought together.
+MASKED = -100.0
+
+
+@dataclass(frozen=True)
+class WindowLayout:
+    """The windows of one map.
+
+    Args:
+        hw_shape (tuple[int, int]): H and W of the map, in tokens.
+        window (tuple[int, int]): height and width of a window, in tokens.
+        shift (tuple[int, int]): cyclic shift up and to the left, in tokens.
+    """
+
+    hw_shape: tuple[int, int]
+    window: tuple[int, int]
+    shift: tuple[int, int]
+
+    @classmethod
+    def fit(
+        cls,
+        hw_shape: tuple[int, int],
+        window_size: int,
+        shifted: bool,
+        shrink: bool,
+    ) -> 'WindowLayout':
+        """Windows of `window_size` for a map of this size.
+
+        Args:
+            hw_shape (tuple[int, int]): H and W of the map, in tokens.
+            window_size (int): side of a window, in tokens.
+            shifted (bool): shift by half a window along each axis that holds
+                more than one window.
+            shrink (bool): cut the window to the map where the map is smaller
+                (InLine blocks); otherwise the map is padded to one window
+                (softmax blocks, whose position table has a fixed size).
+
+        Returns:
+            WindowLayout: the layout.
+        """
+        window = tuple(
+            min(window_size, side) if shrink else window_size
+            for side in hw_shape
+        )
+        shift = tuple(
+            size // 2 if shifted and side > size else 0
+            for side, size in zip(hw_shape, window, strict=True)
+        )
+        return cls(tuple(hw_shape), window, shift)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Rows and columns of windows after padding."""
+        return tuple(
+            -(-side // size)
+            for side, size in zip(self.hw_shape, self.window, strict=True)
+        )
+
+    def split(self, x: Tensor) -> Tensor:
+        """(B, H * W, C) to (B * windows, tokens of a window, C).
+
+        Padding (right and bottom) is zero; samples come first, then the
+        windows of each in row-major order.
+        """
+        (height, width), (rows, columns) = self.hw_shape, self.counts
+        size_y, size_x = self.window
+        batch, _, channels = x.shape
+        x = x.reshape(batch, height, width, channels)
+        bottom, right = rows * size_y - height, columns * size_x - width
+        if bottom or right:
+            x = F.pad(x, (0, 0, 0, right, 0, bottom))
+        if any(self.shift):
+            x = torch.roll(x, (-self.shift[0], -self.shift[1]), (1, 2))
+        x = x.reshape(batch, rows, size_y, columns, size_x, channels)
+        return x.transpose(2, 3).reshape(-1, size_y * size_x, channels)
+
+    def merge(self, windows: Tensor) -> Tensor:
+        """The inverse of `split`, without the padding: (B, H * W, C)."""
+        (height, width), (rows, columns) = self.hw_shape, self.counts
+        size_y, size_x = self.window
+        channels = windows.shape[-1]
+        x = windows.reshape(-1, rows, columns, size_y, size_x, channels)
+        x = x.transpose(2, 3).reshape(
+            -1, rows * size_y, columns * size_x, channels
+        )
+        if any(self.shift):
+            x = torch.roll(x, self.shift, (1, 2))
+        return x[:, :height, :width].reshape(-1, height * width, channels)
+
+    def shift_mask(self, device: torch.device) -> Tensor | None:
+        """What the cyclic shift must keep apart, or None without a shift.
+
+        Returns:
+            Tensor: (windows, tokens, tokens) of 0 and `MASKED`, float32, to
+            be added to the scores of the softmax.
+        """
+        if not any(self.shift):
+            return None
+        rows, columns = (self._axis_labels(axis, device) for axis in (0, 1))
+        regions = 3 * rows[:, None] + columns[None, :]
+        unshifted = WindowLayout(tuple(regions.shape), self.window, (0, 0))
+        regions = unshifted.split(regions.reshape(1, -1, 1)).squeeze(-1)
+        apart = regions[:, None, :] != regions[:, :, None]
+        return torch.zeros(apart.shape, device=device).masked_fill_(
+            apart, MASKED
+        )
+
+    def _axis_labels(self, axis: int, device: torch.device) -> Tensor:
+        """0, 1, 2 for the parts of an axis that aren't neighbours."""
+        size, shift = self.window[axis], self.shift[axis]
+        position = torch.arange(self.counts[axis] * size, device=device)
+        if not shift:
+            return torch.zeros_like(position)
+        length = position.numel()
+        return (position >= length - size).long() + (
+            position >= length - shift
+        ).long()

@@ -1,0 +1,66 @@
+"""Checks of the arguments that all backbones take: got, expected."""
+
+from torch import Tensor
+
+
+def check_out_indices(
+    out_indices: int | tuple[int, ...], num_outputs: int
+) -> tuple[int, ...]:
+    """Indices of the outputs as a sorted tuple.
+
+    Raises:
+        ValueError: when empty, repeated, unsorted or out of range.
+    """
+    indices = (
+        (out_indices,) if isinstance(out_indices, int) else tuple(out_indices)
+    )
+    valid = range(num_outputs)
+    if (
+        not indices
+        or any(index not in valid for index in indices)
+        or list(indices) != sorted(set(indices))
+    ):
+        raise ValueError(
+            f'out_indices must be increasing numbers from 0 to '
+            f'{num_outputs - 1}, got {out_indices!r}'
+        )
+    return indices
+
+
+def check_window_size(window_size: int | None) -> None:
+    """Raise ValueError unless None or a positive int."""
+    if window_size is not None and (
+        not isinstance(window_size, int) or window_size < 1
+    ):
+        raise ValueError(
+            'window_size must be None (global) or a positive number of '
+            f'tokens, got {window_size!r}'
+        )
+
+
+def check_drop_rates(drop_rate: float, drop_path_rate: float) -> None:
+    """Raise ValueError unless both lie in [0, 1)."""
+    for name, rate in (
+        ('drop_rate', drop_rate),
+        ('drop_path_rate', drop_path_rate),
+    ):
+        if not 0 <= rate < 1:
+            raise ValueError(f'{name} must lie in [0, 1), got {rate!r}')
+
+
+def check_frozen_stages(frozen_stages: int, num_stages: int) -> None:
+    """Raise ValueError unless from -1 (nothing) to `num_stages`."""
+    if frozen_stages not in range(-1, num_stages + 1):
+        raise ValueError(
+            'frozen_stages must be a number from -1 (nothing) to '
+            f'{num_stages} (all stages), got {frozen_stages!r}'
+        )
+
+
+def check_image(x: Tensor, min_side: int) -> None:
+    """Raise ValueError for images smaller than one token of the last stage."""
+    if min(x.shape[-2:]) < min_side:
+        raise ValueError(
+            f'images must be at least {min_side} pixels high and wide, got '
+            f'{tuple(x.shape[-2:])}'
+        )

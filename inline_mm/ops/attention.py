@@ -1,0 +1,94 @@
+"""Global attention over N tokens: InLine, and the forms it is compared with.
+
+All functions map q, k, v of shape (B, heads, N, head_dim) to an output of the
+same shape. Source: arXiv 2412.06590 (InLine, equations of section 4);
+`inline_mm.ops.naive` holds the definitions that these are tested against.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+# A sum of products below this is taken as this, with its sign kept: the usual
+# guard of the linear attentions that divide.
+DIVIDE_EPS = 1e-6
+
+
+def _statistics_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Sums over tokens are taken in float32 at least (float64 stays)."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def inline_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    r"""Injective linear attention in closed form, in O(N head_dim^2).
+
+    The weights :math:`w_{ij} = (s\,q_i k_j - \mathrm{mean}_j(s\,q_i k_j) +
+    1) / N` with :math:`s = d^{-1/2}` sum to one over j and never exist here:
+
+    .. math:: out_i = q_i M + \mathrm{mean}(v), \quad M = s\,\mathrm{Cov}(k, v)
+
+    The keys are centred before the product, so that a mean shared by all
+    tokens costs no digits, and the factor s / N enters before the sum. Means
+    and M are computed in float32 under autocast.
+
+    Args:
+        q (Tensor): queries, (B, heads, N, head_dim).
+        k (Tensor): keys, same shape.
+        v (Tensor): values, same shape.
+
+    Returns:
+        Tensor: (B, heads, N, head_dim), in the dtype of q.
+    """
+    num_tokens, head_dim = k.shape[-2:]
+    with torch.autocast(q.device.type, enabled=False):
+        dtype = _statistics_dtype(q.dtype)
+        values = v.to(dtype)
+        keys = k.to(dtype)
+        keys = (keys - keys.mean(-2, keepdim=True)) * (
+            head_dim**-0.5 / num_tokens
+        )
+        matrix = (keys.transpose(-2, -1) @ values).to(q.dtype)
+        mean_value = values.mean(-2, keepdim=True).to(q.dtype)
+        return q @ matrix + mean_value
+
+
+def divide_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    r"""Linear attention normalised by division, the InLine paper's contrast.
+
+    :math:`out_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T)` (Katharopoulos
+    et al., arXiv 2006.16236, equation 5). The denominator can vanish for
+    kernels that are not positive: its magnitude is kept at `DIVIDE_EPS` or
+    above. In fp16 the quotient still loses its digits near such zeros.
+
+    Args:
+        q (Tensor): queries, (B, heads, N, head_dim).
+        k (Tensor): keys, same shape.
+        v (Tensor): values, same shape.
+
+    Returns:
+        Tensor: (B, heads, N, head_dim), in the dtype of q.
+    """
+    num_tokens, head_dim = k.shape[-2:]
+    with torch.autocast(q.device.type, enabled=False):
+        dtype = _statistics_dtype(q.dtype)
+        keys = k.to(dtype) * (head_dim**-0.5 / num_tokens)
+        queries = q.to(dtype)
+        numerator = queries @ (keys.transpose(-2, -1) @ v.to(dtype))
+        total = queries @ keys.sum(-2).unsqueeze(-1)
+        guard = torch.where(total < 0, -DIVIDE_EPS, DIVIDE_EPS)
+        total = torch.where(total.abs() < DIVIDE_EPS, guard, total)
+        return (numerator / total).to(q.dtype)
+
+
+def softmax_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Softmax attention by `scaled_dot_product_attention`, in O(N^2).
+
+    Args:
+        q (Tensor): queries, (B, heads, N, head_dim).
+        k (Tensor): keys, same shape.
+        v (Tensor): values, same shape.
+
+    Returns:
+        Tensor: (B, heads, N, head_dim).
+    """
+    return F.scaled_dot_product_attention(q, k, v)

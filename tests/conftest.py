@@ -1,0 +1,5 @@
+"""Shared set-up: one thread per worker, so that timings stay comparable."""
+
+import torch
+
+torch.set_num_threads(1)
