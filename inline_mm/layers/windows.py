@@ -24,11 +24,15 @@ class WindowLayout:
         hw_shape (tuple[int, int]): H and W of the map, in tokens.
         window (tuple[int, int]): height and width of a window, in tokens.
         shift (tuple[int, int]): cyclic shift up and to the left, in tokens.
+            Defaults to none.
+        centred (bool): pad on both sides, the odd line last, instead of
+            right and bottom only. Defaults to False.
     """
 
     hw_shape: tuple[int, int]
     window: tuple[int, int]
-    shift: tuple[int, int]
+    shift: tuple[int, int] = (0, 0)
+    centred: bool = False
 
     @classmethod
     def fit(
@@ -70,19 +74,31 @@ class WindowLayout:
             for side, size in zip(self.hw_shape, self.window, strict=True)
         )
 
+    @property
+    def padding(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Lines of padding: (top, bottom), (left, right)."""
+        pairs = []
+        for side, size, count in zip(
+            self.hw_shape, self.window, self.counts, strict=True
+        ):
+            total = count * size - side
+            before = total // 2 if self.centred else 0
+            pairs.append((before, total - before))
+        return tuple(pairs)
+
     def split(self, x: Tensor) -> Tensor:
         """(B, H * W, C) to (B * windows, tokens of a window, C).
 
-        Padding (right and bottom) is zero; samples come first, then the
-        windows of each in row-major order.
+        Padding is zero; samples come first, then the windows of each in
+        row-major order.
         """
-        (height, width), (rows, columns) = self.hw_shape, self.counts
+        rows, columns = self.counts
         size_y, size_x = self.window
         batch, _, channels = x.shape
-        x = x.reshape(batch, height, width, channels)
-        bottom, right = rows * size_y - height, columns * size_x - width
-        if bottom or right:
-            x = F.pad(x, (0, 0, 0, right, 0, bottom))
+        x = x.reshape(batch, *self.hw_shape, channels)
+        vertical, horizontal = self.padding
+        if any(vertical) or any(horizontal):
+            x = F.pad(x, (0, 0, *horizontal, *vertical))
         if any(self.shift):
             x = torch.roll(x, (-self.shift[0], -self.shift[1]), (1, 2))
         x = x.reshape(batch, rows, size_y, columns, size_x, channels)
@@ -99,7 +115,9 @@ class WindowLayout:
         )
         if any(self.shift):
             x = torch.roll(x, self.shift, (1, 2))
-        return x[:, :height, :width].reshape(-1, height * width, channels)
+        (top, _), (left, _) = self.padding
+        x = x[:, top : top + height, left : left + width]
+        return x.reshape(-1, height * width, channels)
 
     def shift_mask(self, device: torch.device) -> Tensor | None:
         """What the cyclic shift must keep apart, or None without a shift.
@@ -112,7 +130,7 @@ class WindowLayout:
             return None
         rows, columns = (self._axis_labels(axis, device) for axis in (0, 1))
         regions = 3 * rows[:, None] + columns[None, :]
-        unshifted = WindowLayout(tuple(regions.shape), self.window, (0, 0))
+        unshifted = WindowLayout(tuple(regions.shape), self.window)
         regions = unshifted.split(regions.reshape(1, -1, 1)).squeeze(-1)
         apart = regions[:, None, :] != regions[:, :, None]
         return torch.zeros(apart.shape, device=device).masked_fill_(

@@ -193,7 +193,8 @@ class HierarchicalBackbone(BaseModule):
         channels = self.num_features[index]
         mlp_ratios = self.arch.get('mlp_ratios', (4,) * NUM_STAGES)
         # Linear in depth over the whole model, stages that aren't built too.
-        rates = torch.linspace(0, drop_path_rate, sum(depths)).tolist()
+        # (On the CPU: the model may be built on the meta device.)
+        rates = torch.linspace(0, drop_path_rate, sum(depths), device='cpu')
         first = sum(depths[:index])
         blocks = [
             Block(
@@ -202,7 +203,7 @@ class HierarchicalBackbone(BaseModule):
                 mlp_ratios[index],
                 self.norm_eps,
                 drop_rate=self.drop_rate,
-                drop_path_rate=rates[first + position],
+                drop_path_rate=rates[first + position].item(),
                 pool_input=(
                     self.pool_input and position < self._inline_depth(index)
                 ),

@@ -3,12 +3,13 @@
 A row holds, per stage where a tuple:
 
 - embed_dims: channels (an int for DeiT; Swin and CSwin double it per stage).
-- depths: number of blocks.
+- depths: number of blocks (DeiT: depth).
 - num_heads: attention heads.
 - mlp_ratios: hidden channels of the feed-forward networks, in channels.
 - inline_depths: number of leading InLine blocks; the others are softmax.
 - softmax_window: side of the softmax windows (Swin) or width of the stripes
-  (CSwin), in tokens.
+  (CSwin; an int for all stages or one per stage), in tokens. The last stage
+  of CSwin has no stripes.
 - pretrain_img_size: side of the ImageNet images, in pixels.
 
 Source: the published InLine models (arXiv 2412.06590) as recorded in the
@@ -96,9 +97,7 @@ CSWIN['base-384'] = {
 }
 
 DEIT = {
-    'tiny': dict(
-        embed_dims=192, depth=12, num_heads=6, pretrain_img_size=224
-    ),
+    'tiny': dict(embed_dims=192, depth=12, num_heads=6, pretrain_img_size=224),
     'small': dict(
         embed_dims=320, depth=12, num_heads=10, pretrain_img_size=288
     ),

@@ -1,0 +1,121 @@
+"""Closed forms against the definitions, values and gradients, float64."""
+
+import pytest
+import torch
+
+from inline_mm import ops
+from inline_mm.ops import naive
+
+# (batch, heads, tokens, channels of a head)
+SHAPES = [(1, 1, 1, 4), (2, 3, 7, 8), (1, 2, 97, 32), (3, 2, 49, 24)]
+PAIRS = {
+    'subtract': (ops.inline_attention, naive.naive_inline_attention),
+    'divide': (ops.divide_attention, naive.naive_divide_attention),
+    'softmax': (ops.softmax_attention, naive.naive_softmax_attention),
+}
+
+
+def draw_qkv(shape, offset=0.0, positive=False, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    tensors = torch.randn(3, *shape, generator=generator, dtype=torch.float64)
+    if positive:
+        tensors = tensors.abs()
+    return [(tensor + offset).detach().requires_grad_() for tensor in tensors]
+
+
+def outputs_and_gradients(function, tensors):
+    out = function(*tensors)
+    cotangent = torch.cos(torch.arange(out.numel(), dtype=out.dtype))
+    loss = (out * cotangent.view_as(out)).sum()
+    return [out, *torch.autograd.grad(loss, tensors)]
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize('offset', [0.0, 50.0])
+@pytest.mark.parametrize('name', PAIRS)
+def test_closed_form_equals_definition(name, offset, shape):
+    fast, slow = PAIRS[name]
+    # Division needs weights that don't change sign to be well conditioned.
+    tensors = draw_qkv(shape, offset, positive=name == 'divide')
+    got = outputs_and_gradients(fast, tensors)
+    want = outputs_and_gradients(slow, tensors)
+    # A shared mean of 50 makes the scores of the definitions about 1e4
+    # times larger than their spread, which costs them that many digits.
+    tolerance = 1e-10 if offset == 0 else 1e-7
+    scale = max(1.0, offset)
+    for left, right in zip(got, want, strict=True):
+        size = right.abs().max().clamp(min=scale)
+        assert (left - right).abs().max() <= tolerance * size
+
+
+def test_weights_of_inline_attention_sum_to_one():
+    q, k, _ = draw_qkv((1, 2, 31, 8))
+    ones = torch.ones(1, 2, 31, 8, dtype=torch.float64)
+    out = ops.inline_attention(q, k, ones)
+    torch.testing.assert_close(out, ones, rtol=0, atol=1e-12)
+
+
+def test_adding_a_constant_to_all_keys_changes_nothing():
+    q, k, v = draw_qkv((2, 2, 31, 8))
+    shift = torch.randn(2, 2, 1, 8, dtype=torch.float64)
+    torch.testing.assert_close(
+        ops.inline_attention(q, k + shift, v),
+        ops.inline_attention(q, k, v),
+        rtol=0,
+        atol=1e-12,
+    )
+
+
+def test_divide_guards_a_vanishing_denominator():
+    q, k, v = draw_qkv((1, 1, 16, 4))
+    out = ops.divide_attention(torch.zeros_like(q), k, v)
+    assert torch.isfinite(out).all()
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize('scale', [0.01, 1.0, 100.0])
+def test_half_precision_keeps_its_digits(dtype, scale):
+    """Large shared means and sums over many tokens don't overflow."""
+    q, k, v = draw_qkv((1, 2, 20000, 32))
+    k, v = k + 2, v + 2
+    want = ops.inline_attention(scale * q, scale * k, scale * v)
+    got = ops.inline_attention(
+        *(tensor.to(dtype) for tensor in (scale * q, scale * k, scale * v))
+    )
+    assert got.dtype == dtype
+    finite = want.abs() < torch.finfo(dtype).max
+    error = (got.double() - want)[finite].abs().max() / want.abs().max()
+    assert error < (2e-2 if dtype is torch.float16 else 5e-2)
+
+
+@pytest.mark.parametrize(
+    'shape', [(1, 1, 1, 3), (2, 5, 3, 4), (3, 7, 11, 8)], ids=str
+)
+def test_local_residual_equals_nine_shifts(shape):
+    batch, height, width, channels = shape
+    generator = torch.Generator().manual_seed(1)
+    values = torch.randn(
+        batch,
+        height * width,
+        channels,
+        generator=generator,
+        dtype=torch.float64,
+        requires_grad=True,
+    )
+    kernels = torch.randn(
+        batch,
+        channels,
+        9,
+        generator=generator,
+        dtype=torch.float64,
+        requires_grad=True,
+    )
+    results = [
+        outputs_and_gradients(
+            lambda v, w, function=function: function(v, w, (height, width)),
+            [values, kernels],
+        )
+        for function in (ops.local_residual, naive.naive_local_residual)
+    ]
+    for left, right in zip(*results, strict=True):
+        torch.testing.assert_close(left, right, rtol=0, atol=1e-12)
