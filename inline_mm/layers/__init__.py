@@ -5,6 +5,7 @@ from .block import Block
 from .downsample import ConvDownsample
 from .position import resize_bias_table, resize_position_table
 from .softmax import WindowAttention
+from .stripes import StripeAttention
 from .tokens import map_to_tokens, tokens_to_map
 from .windows import WindowLayout
 
@@ -12,6 +13,7 @@ __all__ = [
     'Block',
     'ConvDownsample',
     'InLineAttention',
+    'StripeAttention',
     'WindowAttention',
     'WindowLayout',
     'map_to_tokens',

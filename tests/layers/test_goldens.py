@@ -91,7 +91,7 @@ def build(case):
         )
     elif family == 'cswin':
         # This case is what lies between the two projections.
-        module.qkv = module.proj = nn.Identity()
+        module.qkv, module.proj = nn.Identity(), nn.Identity()
     return module.eval()
 
 

@@ -28,9 +28,16 @@ ARCHS = {
         softmax_window=3,
         pretrain_img_size=64,
     ),
+    'InLineCSwin': dict(
+        embed_dims=16,
+        depths=(2, 2, 3, 2),
+        num_heads=(1, 2, 4, 8),
+        inline_depths=(2, 2, 1, 0),
+        softmax_window=3,
+        pretrain_img_size=64,
+    ),
 }
-HIERARCHICAL = ('InLinePVT', 'InLineSwin')
-FLOORS = ('InLinePVT',)
+HIERARCHICAL = tuple(ARCHS)
 SIZES = [(32, 32), (33, 97), (64, 224), (96, 130), (61, 127)]
 SUBSETS = [(0, 1, 2, 3), (1, 3), (0, 2), 0, 2, 3]
 
@@ -55,6 +62,16 @@ def backward(outputs):
     sum((out * out).mean() for out in outputs).backward()
 
 
+def stage_side(name, index, side):
+    """Side of stage `index` from that of the stage before."""
+    factor = 4 if index == 0 else 2
+    if name == 'InLinePVT':
+        return side // factor
+    if name == 'InLineCSwin' and index == 0:
+        return (side + 1) // 4
+    return -(-side // factor)
+
+
 @pytest.mark.parametrize('size', SIZES, ids=str)
 @pytest.mark.parametrize('name', HIERARCHICAL)
 def test_output_strides_and_channels(name, size):
@@ -62,11 +79,7 @@ def test_output_strides_and_channels(name, size):
     outputs = model(image(*size))
     sides = size
     for index, out in enumerate(outputs):
-        factor = 4 if index == 0 else 2
-        sides = tuple(
-            side // factor if name in FLOORS else -(-side // factor)
-            for side in sides
-        )
+        sides = tuple(stage_side(name, index, side) for side in sides)
         assert out.shape == (2, model.num_features[index], *sides)
         assert torch.isfinite(out).all()
     backward(outputs)
