@@ -1,0 +1,1 @@
+"""The code behind tools/: nothing here is needed to train or test."""
