@@ -24,6 +24,6 @@ for _name, _found, _wanted in _MINIMUM:
             f'{_found}; `make env` installs a set that was tested'
         )
 
-from . import models  # noqa: E402
+from . import checkpoint, models  # noqa: E402
 
-__all__ = ['__version__', 'models']
+__all__ = ['__version__', 'checkpoint', 'models']

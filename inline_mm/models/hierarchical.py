@@ -25,6 +25,15 @@ DEFAULT_INIT = [
 ]
 
 
+def random_first(init_cfg: dict | list[dict] | None) -> list[dict]:
+    """The random start, then what a config asks for.
+
+    What a partial checkpoint leaves alone is initialised all the same.
+    """
+    given = [init_cfg] if isinstance(init_cfg, dict) else init_cfg or []
+    return [*DEFAULT_INIT, *given]
+
+
 class Stage(BaseModule):
     """Down-sampling, position table (PVT), blocks.
 
@@ -104,7 +113,7 @@ class HierarchicalBackbone(BaseModule):
         local_residual: bool = True,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
-        super().__init__(init_cfg=init_cfg or DEFAULT_INIT)
+        super().__init__(init_cfg=random_first(init_cfg))
         self.arch = get_variant(self.variants, arch)
         self.out_indices = check_out_indices(out_indices, NUM_STAGES)
         check_window_size(window_size)

@@ -22,7 +22,7 @@ from .checks import (
     check_image,
     check_out_indices,
 )
-from .hierarchical import DEFAULT_INIT
+from .hierarchical import random_first
 from .variants import DEIT, get_variant
 
 PATCH = 16
@@ -93,7 +93,7 @@ class InLineDeiT(BaseModule):
         local_residual: bool = True,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
-        super().__init__(init_cfg=init_cfg or DEFAULT_INIT)
+        super().__init__(init_cfg=random_first(init_cfg))
         self.arch = get_variant(DEIT, arch)
         depth = self.arch['depth']
         if out_indices is None:

@@ -1,0 +1,209 @@
+"""Converted files: names, meta data, atomic writing."""
+
+import hashlib
+import io
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..version import __version__
+from .convert import OFFICIAL, Translation, describe_misfit
+from .errors import CheckpointError
+from .export import to_official
+from .layout import matching_variants
+from .source import Source, open_source
+
+SUFFIXES = ('.pth', '.safetensors')
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A file that was written.
+
+    Args:
+        path (Path): the file.
+        variant (str): what it holds, such as 'InLine-Swin tiny'.
+        tensors (int): how many tensors.
+        key (str | None): entry of the source that was taken.
+        dropped (tuple[str]): parts of the source that were left out.
+    """
+
+    path: Path
+    variant: str
+    tensors: int
+    key: str | None
+    dropped: tuple[str, ...]
+
+
+def convert_file(
+    source: str | Path,
+    target: str | Path | None = None,
+    official: bool = False,
+    key: str | None = None,
+    keep_head: bool = False,
+    suffix: str = '.pth',
+    force: bool = False,
+) -> Converted:
+    """Convert a checkpoint file.
+
+    The result holds the backbone under `backbone.` (and the classifier under
+    `head.fc.`), as the OpenMMLab libraries expect, or with `official` the
+    official names under `model`. It loads with ``weights_only=True``.
+
+    Args:
+        source (str | Path): path, URL or published name; official files,
+            and checkpoints of any task trained with this package.
+        target (str | Path | None): file to write, or a folder for a name with
+            variant, date and the beginning of the file's hash. Defaults to
+            None, the current folder.
+        official (bool): write official names. Defaults to False.
+        key (str | None): entry of the file to take. Defaults to None, the
+            weights behind the published accuracy.
+        keep_head (bool): keep the classifier. Defaults to False.
+        suffix (str): '.pth' or '.safetensors', where `target` doesn't say.
+            Defaults to '.pth'.
+        force (bool): replace an existing file. Defaults to False.
+
+    Returns:
+        Converted: what was written.
+
+    Raises:
+        CheckpointError: in one sentence, why nothing was written.
+    """
+    target = Path('.' if target is None else target).expanduser()
+    if not target.is_dir():
+        suffix = _check_target(target, force)
+    opened = open_source(source, key)
+    result = _translate(opened, official, keep_head)
+    tensors = _arrange(result, official, keep_head)
+    data = _serialise(tensors, _describe(opened, result), official, suffix)
+    if target.is_dir():
+        target = target / _file_name(result, official, data, suffix)
+        _check_target(target, force)
+    if target.exists() and target.samefile(opened.path):
+        raise CheckpointError(f'{target} is the source; name another target')
+    write_atomically(target, data)
+    dropped = opened.dropped + (['head'] if result.head else [])
+    if keep_head:
+        dropped.remove('head')
+    return Converted(
+        target, result.variant, len(tensors), opened.key, tuple(dropped)
+    )
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write under a temporary name, then rename: all or nothing.
+
+    Raises:
+        CheckpointError: if it fails; a file that was there stays as it is.
+    """
+    part = path.with_name(f'.{path.name}.{os.getpid()}.part')
+    try:
+        try:
+            with part.open('wb') as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f'cannot write {path}: {error.strerror}; nothing was changed'
+        ) from None
+
+
+def _check_target(path: Path, force: bool) -> str:
+    """Its suffix, if the file may be written."""
+    if path.suffix not in SUFFIXES:
+        raise CheckpointError(
+            f'{path} is neither a folder nor does it end in '
+            f'{" or ".join(SUFFIXES)}'
+        )
+    if not path.parent.is_dir():
+        raise CheckpointError(f'there is no folder {path.parent}')
+    if path.exists() and not force:
+        raise CheckpointError(f'{path} exists; --force replaces it')
+    return path.suffix
+
+
+def _translate(source: Source, official: bool, keep_head: bool) -> Translation:
+    if 'converter' in source.meta and not official:
+        raise CheckpointError(
+            f'{source.path} is converted already; use it as it is'
+        )
+    result = source.translate()
+    if result.unknown or result.missing:
+        raise CheckpointError(
+            f'{source.path} looks like {result.variant}, but '
+            f'{describe_misfit(result)}'
+        )
+    if keep_head and not result.head:
+        raise CheckpointError(
+            f'{source.path} has no classifier head to keep; leave out '
+            '--keep-head'
+        )
+    if official and result.form == OFFICIAL:
+        raise CheckpointError(f'{source.path} has official names already')
+    return result
+
+
+def _arrange(
+    result: Translation, official: bool, keep_head: bool
+) -> dict[str, Tensor]:
+    head = result.head if keep_head else {}
+    if official:
+        tensors = to_official({**result.tensors, **head}, keep_head)
+    else:
+        tensors = {f'backbone.{k}': v for k, v in result.tensors.items()}
+        tensors.update(head)
+    # Copies: a view would take its whole storage along.
+    return {key: tensor.clone() for key, tensor in tensors.items()}
+
+
+def _describe(source: Source, result: Translation) -> dict[str, str]:
+    """Meta data, strings only, as safetensors wants them."""
+    return dict(
+        converter=f'inline_mm {__version__}',
+        source=source.path.name,
+        source_sha256=source.sha256,
+        key='' if source.key is None else source.key,
+        variant=result.variant,
+    )
+
+
+def _serialise(
+    tensors: dict[str, Tensor],
+    meta: dict[str, str],
+    official: bool,
+    suffix: str,
+) -> bytes:
+    if suffix == '.safetensors':
+        try:
+            from safetensors.torch import save
+        except ImportError:
+            raise CheckpointError(
+                'to write safetensors, run pip install safetensors'
+            ) from None
+        return save(tensors, metadata={'format': 'pt', **meta})
+    entry = 'model' if official else 'state_dict'
+    buffer = io.BytesIO()
+    torch.save({entry: tensors, 'meta': meta}, buffer)
+    return buffer.getvalue()
+
+
+def _file_name(
+    result: Translation, official: bool, data: bytes, suffix: str
+) -> str:
+    names = matching_variants(result.tensors, result.layout)
+    variant = names[0] if names else 'custom'
+    origin = '3rdparty_in1k' if result.form == OFFICIAL else 'backbone'
+    if official:
+        origin = 'official'
+    date = datetime.now(timezone.utc).strftime('%Y%m%d')
+    digest = hashlib.sha256(data).hexdigest()[:8]
+    return f'inline-{result.family}-{variant}_{origin}_{date}-{digest}{suffix}'
