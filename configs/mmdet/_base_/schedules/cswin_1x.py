@@ -1,0 +1,8 @@
+# Swin's, without its rule for bias tables: this family has none.
+_base_ = './swin_1x.py'
+
+optim_wrapper = dict(
+    paramwise_cfg=dict(
+        custom_keys=dict(_delete_=True, norm=dict(decay_mult=0.0))
+    )
+)

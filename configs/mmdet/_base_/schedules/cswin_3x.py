@@ -1,0 +1,24 @@
+# Swin's, without its rule for bias tables: this family has none.
+_base_ = './swin_1x.py'
+
+train_cfg = dict(max_epochs=36)
+
+param_scheduler = [
+    dict(
+        type='LinearLR', start_factor=0.001, by_epoch=False, begin=0, end=500
+    ),
+    dict(
+        type='MultiStepLR',
+        begin=0,
+        end=36,
+        by_epoch=True,
+        milestones=[27, 33],
+        gamma=0.1,
+    ),
+]
+
+optim_wrapper = dict(
+    paramwise_cfg=dict(
+        custom_keys=dict(_delete_=True, norm=dict(decay_mult=0.0))
+    )
+)

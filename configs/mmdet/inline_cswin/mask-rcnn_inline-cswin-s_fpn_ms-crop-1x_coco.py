@@ -1,0 +1,28 @@
+# Mask R-CNN with InLine-CSwin-S on COCO, 12 epochs.
+#
+# Recipe: ours, not the paper's: that of InLine-Swin-S. AdamW 1e-4, weight
+#   decay 0.05 (none for norms), 8 GPUs x 2 images, multi-scale and crop,
+#   drop path 0.1, float32.
+# Paper: no such row.
+# Ours: not trained here.
+# Command:
+#   tools/dist_train.sh \
+#     mask-rcnn_inline-cswin-s_fpn_ms-crop-1x_coco 8
+_base_ = [
+    '../_base_/models/mask-rcnn_inline-swin_fpn.py',
+    '../_base_/datasets/coco_instance_ms-crop.py',
+    '../_base_/schedules/cswin_1x.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(
+    backbone=dict(
+        type='InLineCSwin',
+        arch='small',
+        drop_path_rate=0.1,
+        init_cfg=dict(
+            type='InLinePretrained', checkpoint='inline-cswin-small'
+        ),
+    ),
+    neck=dict(in_channels=[64, 128, 256, 512]),
+)

@@ -1,0 +1,6 @@
+"""What the launchers need around mmengine's runner."""
+
+from .launch import LaunchError
+from .metrics import DumpSegResults
+
+__all__ = ['DumpSegResults', 'LaunchError']

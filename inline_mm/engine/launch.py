@@ -1,0 +1,242 @@
+"""What ``tools/train.py`` and ``tools/test.py`` share.
+
+The launchers serve mmdet, mmsegmentation and mmpretrain alike: the config's
+``default_scope`` says which, and mmengine's runner imports that one alone.
+"""
+
+import difflib
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from mmengine.config import Config, DictAction
+from mmengine.device import get_device
+from mmengine.logging import print_log
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+HOSTS = ('mmdet', 'mmseg', 'mmpretrain')
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+class LaunchError(ValueError):
+    """A launcher was asked for something that can't be done.
+
+    The message is one sentence for the person at the terminal.
+    """
+
+
+class CfgOptions(DictAction):
+    """mmengine's ``--cfg-options`` with a readable complaint."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        for value in values:
+            if '=' not in value:
+                parser.error(f'{option_string} takes KEY=VALUE, got {value!r}')
+        super().__call__(parser, namespace, values, option_string)
+
+
+def add_common_arguments(parser: ArgumentParser) -> None:
+    """Adds the arguments that both launchers take.
+
+    Args:
+        parser (ArgumentParser): the parser to extend.
+    """
+    parser.add_argument(
+        '--work-dir',
+        help='folder for logs and results; ./work_dirs/CONFIG by default',
+    )
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=CfgOptions,
+        metavar='KEY=VALUE',
+        help='override settings of the config, e.g. model.backbone.with_cp='
+        'True; lists as KEY="[a,b]", without blanks',
+    )
+    parser.add_argument(
+        '--launcher',
+        choices=('none', 'pytorch', 'slurm', 'mpi'),
+        default='none',
+        help='how several processes were started; the dist_*.sh and '
+        'slurm_*.sh scripts set it',
+    )
+    parser.add_argument(
+        '--local_rank',
+        '--local-rank',
+        type=int,
+        default=0,
+        help='set by torch.distributed.launch',
+    )
+
+
+@contextmanager
+def one_sentence_errors(tool: str) -> Iterator[None]:
+    """Turns the mistakes a user can mend into a sentence and exit code 1.
+
+    Args:
+        tool (str): name of the running tool, put before the sentence.
+    """
+    from inline_mm.checkpoint import CheckpointError
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SystemExit(
+            f'{tool}: {error}; paths in configs are relative to the current '
+            f'folder, {os.getcwd()}'
+        ) from None
+    except (LaunchError, CheckpointError) as error:
+        raise SystemExit(f'{tool}: {error}') from None
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The configs that come with the package.
+
+    Returns:
+        dict[str, Path]: path by name, the file name without '.py'.
+    """
+    # An installed package carries them; a clone has them beside the package.
+    for root in (PACKAGE / '.mim' / 'configs', PACKAGE.parent / 'configs'):
+        if root.is_dir():
+            return {
+                path.stem: path
+                for path in sorted(root.glob('mm*/*/*.py'))
+                if path.parent.name != '_base_'
+            }
+    return {}
+
+
+def find_config(config: str) -> str:
+    """Finds a config by path or, failing that, by name among those shipped.
+
+    Args:
+        config (str): path of a file, or name of a shipped config.
+
+    Returns:
+        str: path of the file.
+
+    Raises:
+        LaunchError: if there is neither.
+    """
+    if os.path.isfile(config):
+        return config
+    shipped = shipped_configs()
+    name = Path(config).name.removesuffix('.py')
+    if name in shipped:
+        print_log(
+            f'{config} is not a file here; using {shipped[name]}',
+            logger='current',
+        )
+        return str(shipped[name])
+    near = difflib.get_close_matches(name, shipped, n=3)
+    hint = f'; near names: {", ".join(near)}' if near else ''
+    raise LaunchError(
+        f'config {config!r} is neither a file nor the name of a config that '
+        f'comes with inline_mm{hint}'
+    )
+
+
+def load_config(args) -> Config:
+    """Reads the config and applies the arguments of both launchers.
+
+    Args:
+        args (argparse.Namespace): ``config`` and what
+            :func:`add_common_arguments` defines.
+
+    Returns:
+        Config: the config, with ``launcher`` and ``work_dir`` set.
+
+    Raises:
+        LaunchError: if there is no such config, it is none of a host, the
+            host is not installed, or several processes can't be started.
+    """
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    path = find_config(args.config)
+    try:
+        cfg = Config.fromfile(path)
+    except ModuleNotFoundError as error:
+        raise LaunchError(f'{args.config} can not be read: {error}') from None
+    try:
+        cfg.merge_from_dict(args.cfg_options or {})
+    except (KeyError, TypeError) as error:
+        raise LaunchError(
+            f'--cfg-options do not fit {args.config}: {error.args[0]}'
+        ) from None
+    scope = cfg.get('default_scope')
+    if scope not in HOSTS:
+        raise LaunchError(
+            f'{args.config} has default_scope {scope!r}, expected one of '
+            f'{", ".join(HOSTS)}'
+        )
+    if find_spec(scope) is None:
+        raise LaunchError(
+            f'{args.config} needs {scope}, which is not installed; `make '
+            'env` installs it'
+        )
+    cfg.launcher = args.launcher
+    if args.work_dir is not None:
+        cfg.work_dir = args.work_dir
+    elif cfg.get('work_dir') is None:
+        cfg.work_dir = os.path.join('work_dirs', Path(path).stem)
+    if args.launcher != 'none' and get_device() == 'cpu':
+        _use_cpu_processes(cfg)
+    return cfg
+
+
+def _use_cpu_processes(cfg: Config) -> None:
+    """Lets several processes without accelerators work together.
+
+    mmengine's launcher presumes a GPU, its wrapper a device id, and
+    synchronised batch normalisation has no CPU kernel.
+    """
+    if cfg.launcher != 'pytorch':
+        raise LaunchError(
+            f'--launcher {cfg.launcher} needs GPUs and none is seen; without '
+            'them several processes work under torchrun alone '
+            '(--launcher pytorch)'
+        )
+    torch.distributed.init_process_group('gloo')
+    cfg.model_wrapper_cfg = dict(
+        type='MMDistributedDataParallel',
+        device_ids=None,
+        broadcast_buffers=False,
+        find_unused_parameters=cfg.get('find_unused_parameters', False),
+    )
+    if _replace_sync_bn(cfg.model):
+        print_log(
+            'No GPU: each process normalises its own batch (SyncBN -> BN).',
+            logger='current',
+        )
+
+
+def _replace_sync_bn(node) -> bool:
+    """Replaces SyncBN by BN in a model's config; tells if there was any."""
+    children = node.values() if isinstance(node, dict) else node
+    found = [
+        _replace_sync_bn(child)
+        for child in children
+        if isinstance(child, (dict, list, tuple))
+    ]
+    if isinstance(node, dict) and node.get('type') == 'SyncBN':
+        node['type'] = 'BN'
+        return True
+    return any(found)
+
+
+def build_runner(cfg: Config) -> Runner:
+    """Builds the runner that the config asks for, mmengine's by default.
+
+    Args:
+        cfg (Config): the whole config.
+
+    Returns:
+        Runner: the runner, ready to train or test.
+    """
+    if 'runner_type' in cfg:
+        return RUNNERS.build(cfg)
+    return Runner.from_cfg(cfg)

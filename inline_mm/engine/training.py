@@ -1,0 +1,96 @@
+"""Options of ``tools/train.py`` that change the config, and its header."""
+
+import os
+
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.runner import Runner
+
+from .launch import LaunchError
+
+
+def use_amp(cfg: Config) -> None:
+    """Switches mixed precision on.
+
+    Args:
+        cfg (Config): the config to change.
+
+    Raises:
+        LaunchError: without a device for it, or with an optimizer wrapper
+            other than the plain one.
+    """
+    if get_device() in ('cpu', 'mps'):
+        raise LaunchError(
+            f'--amp needs a GPU, as AmpOptimWrapper of mmengine does; the '
+            f'device seen is {get_device()}'
+        )
+    wrapper = cfg.optim_wrapper.get('type', 'OptimWrapper')
+    if wrapper not in ('OptimWrapper', 'AmpOptimWrapper'):
+        raise LaunchError(
+            f"--amp works with optim_wrapper of type 'OptimWrapper', the "
+            f'config has {wrapper!r}'
+        )
+    cfg.optim_wrapper.type = 'AmpOptimWrapper'
+    cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+
+
+def use_auto_scale_lr(cfg: Config) -> None:
+    """Scales the learning rate by the number of images per step.
+
+    Args:
+        cfg (Config): the config to change.
+
+    Raises:
+        LaunchError: if the config doesn't say what its rate is meant for.
+    """
+    if 'base_batch_size' not in cfg.get('auto_scale_lr', {}):
+        raise LaunchError(
+            '--auto-scale-lr needs auto_scale_lr.base_batch_size in the '
+            'config, the images per step that its learning rate is meant for'
+        )
+    cfg.auto_scale_lr.enable = True
+
+
+def use_resume(cfg: Config, resume: str) -> None:
+    """Resumes an interrupted run.
+
+    Args:
+        cfg (Config): the config to change.
+        resume (str): 'auto' for the newest checkpoint of the work folder, or
+            the path of a checkpoint.
+
+    Raises:
+        LaunchError: if the path is not a file.
+    """
+    if resume != 'auto' and not os.path.isfile(resume):
+        raise LaunchError(
+            f'--resume {resume}: no such file; without a value it takes the '
+            f'newest checkpoint in {cfg.work_dir}'
+        )
+    cfg.resume = True
+    cfg.load_from = None if resume == 'auto' else resume
+
+
+def log_batch_size(runner: Runner) -> None:
+    """Says how the run's batch and learning rate relate to the recipe's.
+
+    Args:
+        runner (Runner): the runner that is about to train.
+    """
+    cfg = runner.cfg
+    batch = cfg.train_dataloader.get('batch_size')
+    lr = cfg.optim_wrapper.get('optimizer', {}).get('lr')
+    scaling = cfg.get('auto_scale_lr', {})
+    base = scaling.get('base_batch_size')
+    if None in (batch, lr, base):
+        return
+    images = batch * runner.world_size
+    note = f'learning rate {lr:g}, meant for {base} images'
+    if scaling.get('enable', False):
+        note += f', scaled to {lr * images / base:g}'
+    elif images != base:
+        note += ', not scaled (--auto-scale-lr would)'
+    runner.logger.info(
+        f'{images} images per step, {batch} in each of {runner.world_size} '
+        f'process(es); {note}'
+    )

@@ -1,0 +1,50 @@
+"""Test a detector, a segmentor or a classifier.
+
+The config's `default_scope` says which library runs it: mmdet, mmseg or
+mmpretrain. CONFIG is a file or the name of a config that comes with the
+package.
+"""
+
+import argparse
+
+from inline_mm.engine import launch, testing
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('config', help='file or name of a config')
+    parser.add_argument('checkpoint', help='file or URL of the weights')
+    parser.add_argument(
+        '--out', metavar='FILE.pkl', help='write the predictions here'
+    )
+    parser.add_argument(
+        '--show-dir', metavar='FOLDER', help='draw the predictions here'
+    )
+    parser.add_argument(
+        '--tta',
+        action='store_true',
+        help='test-time augmentation, where the library has it for the model',
+    )
+    launch.add_common_arguments(parser)
+    return parser.parse_args()
+
+
+def main():
+    args = parse_args()
+    cfg = launch.load_config(args)
+    testing.use_checkpoint(cfg, args.checkpoint)
+    if args.show_dir:
+        testing.draw_predictions(cfg, args.show_dir)
+    if args.tta:
+        testing.use_tta(cfg)
+    if args.out:
+        testing.dump_predictions(cfg, args.out)
+    launch.build_runner(cfg).test()
+
+
+if __name__ == '__main__':
+    with launch.one_sentence_errors('test.py'):
+        main()

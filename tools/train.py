@@ -1,0 +1,55 @@
+"""Train a detector, a segmentor or a classifier.
+
+The config's `default_scope` says which library runs it: mmdet, mmseg or
+mmpretrain. CONFIG is a file or the name of a config that comes with the
+package.
+"""
+
+import argparse
+
+from inline_mm.engine import launch, training
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('config', help='file or name of a config')
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='go on from this checkpoint, or from the newest one of the '
+        'work folder if none is named',
+    )
+    parser.add_argument(
+        '--amp', action='store_true', help='train in mixed precision'
+    )
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by the images per step',
+    )
+    launch.add_common_arguments(parser)
+    return parser.parse_args()
+
+
+def main():
+    args = parse_args()
+    cfg = launch.load_config(args)
+    if args.amp:
+        training.use_amp(cfg)
+    if args.auto_scale_lr:
+        training.use_auto_scale_lr(cfg)
+    if args.resume:
+        training.use_resume(cfg, args.resume)
+    runner = launch.build_runner(cfg)
+    training.log_batch_size(runner)
+    runner.train()
+
+
+if __name__ == '__main__':
+    with launch.one_sentence_errors('train.py'):
+        main()
