@@ -1,0 +1,34 @@
+# `make demo` and `make test` are all one needs; both complete .venv first.
+# Needed: Python 3.10 to 3.12, a C++17 compiler and about 9 GB of disk.
+#
+#   make env PYTHON=python3.12                            another interpreter
+#   make env TORCH="torch==2.9.1 torchvision==0.24.1"     another torch
+#   make test ARGS="-k pvt"                               more for pytest
+
+PYTHON ?= python3
+TORCH ?=
+ARGS ?=
+
+PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2
+SOURCES = inline_mm configs tools tests setup.py
+
+.PHONY: env demo test test-all lint
+
+env:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not there:" \
+	  "name a Python 3.10 to 3.12, as in 'make env PYTHON=python3.12'" >&2; \
+	  exit 1; }
+	@$(PYTHON) tools/setup_env.py --torch '$(TORCH)'
+
+demo: env
+	.venv/bin/python tools/demo.py
+
+test: env
+	$(PYTEST) -m 'not heavy' $(ARGS)
+
+test-all: env
+	$(PYTEST) $(ARGS)
+
+lint: env
+	.venv/bin/ruff check $(SOURCES)
+	.venv/bin/ruff format --check $(SOURCES)

@@ -1,0 +1,150 @@
+"""The wheel, the source archive and the editable install."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKED = (
+    'inline_mm',
+    'configs',
+    'tools',
+    'requirements',
+    'setup.py',
+    'pyproject.toml',
+    'MANIFEST.in',
+    'LICENSE',
+    'README.md',
+    'model-index.yml',
+)
+PIP = [sys.executable, '-m', 'pip', '--disable-pip-version-check']
+
+
+def run(command, cwd):
+    result = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def build(kind, project, out):
+    """Calls the build back end's hook, as pip does."""
+    code = f'import setuptools.build_meta as b; b.build_{kind}({str(out)!r})'
+    out.mkdir()
+    run([sys.executable, '-c', code], project)
+    return next(out.iterdir())
+
+
+def files_below(folder):
+    return {
+        path.relative_to(folder.parent).as_posix()
+        for path in folder.rglob('*')
+        if path.is_file() and '__pycache__' not in path.parts
+    }
+
+
+@pytest.fixture(scope='module')
+def project(tmp_path_factory):
+    """A copy of what is packed, in which building may leave its traces."""
+    copy = tmp_path_factory.mktemp('packaging') / 'project'
+    copy.mkdir()
+    ignore = shutil.ignore_patterns('.mim', '__pycache__')
+    for name in PACKED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=ignore)
+        elif source.exists():
+            shutil.copyfile(source, copy / name)
+    return copy
+
+
+@pytest.fixture(scope='module')
+def wheel(project):
+    return build('wheel', project, project.parent / 'wheel')
+
+
+def test_wheel_has_one_top_level(wheel):
+    with zipfile.ZipFile(wheel) as content:
+        names = content.namelist()
+    top = {name.split('/')[0] for name in names}
+    assert top == {'inline_mm', 'inline_mm-0.1.0.dist-info'}
+    assert not [name for name in names if '__pycache__' in name]
+
+
+def test_wheel_has_every_module_config_and_tool(wheel, project):
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+    assert files_below(project / 'inline_mm') <= names
+    for folder in ('configs', 'tools'):
+        expected = files_below(project / folder)
+        assert expected, folder
+        assert {f'inline_mm/.mim/{name}' for name in expected} <= names
+
+
+def test_source_archive_gives_the_same_wheel(wheel, project):
+    archive = build('sdist', project, project.parent / 'sdist')
+    unpacked = project.parent / 'unpacked'
+    shutil.unpack_archive(archive, unpacked)
+    source = next(unpacked.iterdir())
+    again = build('wheel', source, project.parent / 'again')
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+
+
+def test_editable_install_links_and_wheels_still_copy(wheel, project):
+    build('editable', project, project.parent / 'editable')
+    mim = project / 'inline_mm' / '.mim'
+    assert (mim / 'configs').is_symlink()
+    assert (mim / 'configs').resolve() == project / 'configs'
+    again = build('wheel', project, project.parent / 'after-editable')
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+
+
+def test_installing_beside_the_hosts_changes_nothing_else(wheel):
+    """Without an index: whatever was missing would be an error."""
+    flags = ['--dry-run', '--no-index', '--force-reinstall', '--no-deps']
+    run([*PIP, 'install', *flags, wheel], wheel.parent)
+    extras = f'inline_mm[mm,tests,export] @ {wheel.as_uri()}'
+    out = run([*PIP, 'install', '--dry-run', '--no-index', extras], '/')
+    assert re.search(r'Would install inline.mm-0\.1\.0$', out, re.M), out
+
+
+def test_constraints_are_a_set_that_the_extras_allow():
+    pins = read_requirements('constraints')
+    exact = {pin.name: str(pin.specifier).removeprefix('==') for pin in pins}
+    for pin in pins:
+        assert str(pin.specifier).startswith('=='), pin
+    for extra in ('mm', 'tests', 'export'):
+        for requirement in read_requirements(extra):
+            if requirement.name != 'torchvision':
+                assert exact[requirement.name] in requirement.specifier
+
+
+def test_versions_written_twice_agree():
+    pins = {pin.name: pin for pin in read_requirements('constraints')}
+    version = constant('_setup_common', 'MMCV_VERSION')
+    assert pins['onedl-mmcv'].specifier == f'=={version}'
+    default = constant('_setup_common', 'DEFAULT_TORCH')
+    assert constant('check_env', 'TORCH') == default
+
+
+def constant(tool, name):
+    text = (ROOT / 'tools' / f'{tool}.py').read_text()
+    return re.search(rf"^{name} = '(.+?)'", text, re.M).group(1)
+
+
+def read_requirements(name):
+    text = (ROOT / 'requirements' / f'{name}.txt').read_text()
+    return [
+        Requirement(line)
+        for line in text.splitlines()
+        if line and not line.startswith('#')
+    ]
