@@ -3,8 +3,9 @@
 # Recipe: Swin's fine-tuning of its own weights (30 epochs, AdamW 2e-5 for 512
 #   images, warm-up of 5 epochs) with the authors' weight decay 1e-8 and drop
 #   path 0.5; the rest of theirs isn't known to us. The backbone starts from
-#   224 pixels, the classifier anew; `load_from=FILE`, a file converted with
-#   --keep-head, has both.
+#   224 pixels, the classifier anew. To keep a classifier: head.init_cfg=
+#   dict(type='Pretrained', checkpoint=FILE, prefix='head.'), where FILE is
+#   converted with --keep-head.
 # Paper: no number that could be checked.
 # Ours: neither trained nor evaluated here.
 # Command:
