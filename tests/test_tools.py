@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from forked import ENVIRONMENT, run_script
 from tiny import CHECKPOINT, DET, OPTIONS, SEG, TOOLS, lay_out_data
 
@@ -76,6 +77,22 @@ def test_test_refuses(tmp_path, arguments, words):
     (tmp_path / 'a.pth').touch()
     sentence = refused(tmp_path, TOOLS / 'test.py', *arguments)
     for word in words:
+        assert word in sentence
+
+
+def test_test_refuses_weights_that_leave_the_model_random(tmp_path):
+    lay_out_data(tmp_path)
+    official = dict(model={'head.weight': torch.zeros(1)})
+    torch.save(official, tmp_path / 'official.pth')
+    sentence = refused(
+        tmp_path,
+        TOOLS / 'test.py',
+        DET,
+        'official.pth',
+        '--cfg-options',
+        *OPTIONS[DET],
+    )
+    for word in ('fills 0 of', "'backbone.", '--keep-head'):
         assert word in sentence
 
 

@@ -4,6 +4,7 @@ import os
 from copy import deepcopy
 
 from mmengine.config import Config, ConfigDict
+from mmengine.hooks import Hook
 
 from .launch import LaunchError
 
@@ -28,6 +29,44 @@ def use_checkpoint(cfg: Config, checkpoint: str) -> None:
         )
     cfg.load_from = checkpoint
     cfg.resume = False
+
+
+class CompleteWeightsHook(Hook):
+    """Stops a test whose checkpoint doesn't fill the whole model.
+
+    mmengine would only warn, and measure random weights.
+    """
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Compares names and shapes.
+
+        Args:
+            runner (Runner): the runner of the test.
+            checkpoint (dict): the file's content.
+
+        Raises:
+            LaunchError: if tensors of the model are missing or differ.
+        """
+        model = runner.model
+        while hasattr(model, 'module'):  # several processes, augmentation
+            model = model.module
+        wanted = model.state_dict()
+        found = {
+            key.removeprefix('module.'): getattr(tensor, 'shape', None)
+            for key, tensor in checkpoint.get('state_dict', checkpoint).items()
+        }
+        missing = [
+            key
+            for key, tensor in wanted.items()
+            if found.get(key) != tensor.shape
+        ]
+        if missing:
+            raise LaunchError(
+                f'the checkpoint fills {len(wanted) - len(missing)} of the '
+                f"model's {len(wanted)} tensors, without {missing[0]!r} for "
+                'one; it must come from a run of this config (an official '
+                'classifier: tools/convert_checkpoint.py --keep-head)'
+            )
 
 
 def dump_predictions(cfg: Config, out: str) -> None:

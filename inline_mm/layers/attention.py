@@ -11,6 +11,7 @@ from ..ops import (
     local_residual,
     softmax_attention,
 )
+from .heads import check_heads
 from .tokens import map_to_tokens, tokens_to_map
 from .windows import WindowLayout
 
@@ -100,11 +101,7 @@ class InLineAttention(nn.Module):
         drop_rate: float = 0.0,
     ) -> None:
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError(
-                f'num_heads must divide embed_dims, got {num_heads} heads '
-                f'for {embed_dims} channels'
-            )
+        check_heads(embed_dims, num_heads)
         self.num_heads = num_heads
         self.window_size = window_size
         self.shifted = shifted
@@ -162,7 +159,8 @@ class InLineAttention(nn.Module):
     ) -> Tensor:
         batch, num_tokens, channels = x.shape
         qkv = self.qkv(x)
-        heads = qkv.reshape(batch, num_tokens, 3, self.num_heads, -1)
+        shape = (3, self.num_heads, channels // self.num_heads)
+        heads = qkv.reshape(batch, num_tokens, *shape)
         q, k, v = heads.permute(2, 0, 3, 1, 4)
         out = self.attend(self.kernel(q), self.kernel(k), v)
         out = out.transpose(1, 2).reshape(batch, num_tokens, channels)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .heads import check_heads
 from .windows import WindowLayout
 
 
@@ -34,6 +35,7 @@ class WindowAttention(nn.Module):
         drop_rate: float = 0.0,
     ) -> None:
         super().__init__()
+        check_heads(embed_dims, num_heads)
         self.num_heads = num_heads
         self.window_size = window_size
         self.shifted = shifted

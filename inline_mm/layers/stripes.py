@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .heads import check_heads
 from .tokens import map_to_tokens, tokens_to_map
 from .windows import WindowLayout
 
@@ -45,12 +46,7 @@ class StripeAttention(nn.Module):
     ) -> None:
         super().__init__()
         branches = 1 if stripe_width is None else 2
-        if embed_dims % num_heads or num_heads % branches:
-            raise ValueError(
-                f'num_heads must divide embed_dims and be a multiple of '
-                f'{branches}, the number of branches, got {num_heads} heads '
-                f'for {embed_dims} channels'
-            )
+        check_heads(embed_dims, num_heads, branches)
         self.stripe_width = stripe_width
         self.branch_heads = num_heads // branches
         width = embed_dims // branches

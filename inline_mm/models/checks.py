@@ -27,6 +27,19 @@ def check_out_indices(
     return indices
 
 
+def check_pretrain_img_size(size: int, least: int) -> int:
+    """Side of the pretraining images, at least one token of the last stage.
+
+    Raises:
+        ValueError: when it is smaller than `least` pixels or no int.
+    """
+    if not isinstance(size, int) or size < least:
+        raise ValueError(
+            f'pretrain_img_size must be at least {least} pixels, got {size!r}'
+        )
+    return size
+
+
 def check_window_size(window_size: int | None) -> None:
     """Raise ValueError unless None or a positive int."""
     if window_size is not None and (
@@ -50,7 +63,9 @@ def check_drop_rates(drop_rate: float, drop_path_rate: float) -> None:
 
 def check_frozen_stages(frozen_stages: int, num_stages: int) -> None:
     """Raise ValueError unless from -1 (nothing) to `num_stages`."""
-    if frozen_stages not in range(-1, num_stages + 1):
+    if not isinstance(frozen_stages, int) or not (
+        -1 <= frozen_stages <= num_stages
+    ):
         raise ValueError(
             'frozen_stages must be a number from -1 (nothing) to '
             f'{num_stages} (all stages), got {frozen_stages!r}'

@@ -11,6 +11,7 @@ from .checks import (
     check_frozen_stages,
     check_image,
     check_out_indices,
+    check_pretrain_img_size,
     check_window_size,
 )
 from .variants import get_variant
@@ -119,8 +120,10 @@ class HierarchicalBackbone(BaseModule):
         check_window_size(window_size)
         check_drop_rates(drop_rate, drop_path_rate)
         check_frozen_stages(frozen_stages, NUM_STAGES)
-        self.pretrain_img_size = (
-            pretrain_img_size or self.arch['pretrain_img_size']
+        if pretrain_img_size is None:
+            pretrain_img_size = self.arch['pretrain_img_size']
+        self.pretrain_img_size = check_pretrain_img_size(
+            pretrain_img_size, STRIDES[-1]
         )
         self.num_features = self._stage_channels()
         self.frozen_stages = frozen_stages

@@ -21,6 +21,7 @@ from .checks import (
     check_frozen_stages,
     check_image,
     check_out_indices,
+    check_pretrain_img_size,
 )
 from .hierarchical import random_first
 from .variants import DEIT, get_variant
@@ -108,8 +109,10 @@ class InLineDeiT(BaseModule):
         check_frozen_stages(frozen_stages, depth)
         self.out_type = out_type
         self.frozen_stages = frozen_stages
-        self.pretrain_img_size = (
-            pretrain_img_size or self.arch['pretrain_img_size']
+        if pretrain_img_size is None:
+            pretrain_img_size = self.arch['pretrain_img_size']
+        self.pretrain_img_size = check_pretrain_img_size(
+            pretrain_img_size, PATCH
         )
         self.num_features = [self.arch['embed_dims']] * len(self.out_indices)
         self._add_embedding(in_channels, drop_rate)

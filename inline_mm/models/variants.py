@@ -119,7 +119,9 @@ def get_variant(table: dict[str, dict], arch: str | dict) -> dict:
         dict: a copy of the row.
 
     Raises:
-        ValueError: for an unknown name, missing or unknown keys.
+        TypeError: for something else than a name or a dict.
+        ValueError: for an unknown name, missing or unknown keys, or values
+            that aren't as many positive numbers as in the table.
     """
     if isinstance(arch, str):
         if arch not in table:
@@ -128,10 +130,36 @@ def get_variant(table: dict[str, dict], arch: str | dict) -> dict:
                 f'dict, got {arch!r}'
             )
         return dict(table[arch])
-    keys = set(next(iter(table.values())))
-    if set(arch) != keys:
+    if not isinstance(arch, dict):
+        raise TypeError(f'arch must be a name or a dict, got {arch!r}')
+    example = next(iter(table.values()))
+    if set(arch) != set(example):
         raise ValueError(
-            f'arch as a dict must have the keys {sorted(keys)}; missing '
-            f'{sorted(keys - set(arch))}, unknown {sorted(set(arch) - keys)}'
+            f'arch as a dict must have the keys {sorted(example)}; missing '
+            f'{sorted(set(example) - set(arch))}, unknown '
+            f'{sorted(set(arch) - set(example))}'
         )
+    for key, value in arch.items():
+        wanted = example[key]
+        # The stripes of a CSwin without InLine blocks differ by stage.
+        if table is CSWIN and key == 'softmax_window':
+            wanted = wanted if isinstance(value, int) else (wanted,) * 4
+        _check_value(key, value, wanted)
     return dict(arch)
+
+
+def _check_value(key: str, value: object, example: int | tuple) -> None:
+    """A number where the table has one, else one for each stage."""
+    per_stage = isinstance(example, tuple)
+    numbers = value if per_stage else [value]
+    least = 0 if key == 'inline_depths' else 1
+    if (
+        not isinstance(numbers, (list, tuple))
+        or len(numbers) != (len(example) if per_stage else 1)
+        or any(not isinstance(n, (int, float)) or n < least for n in numbers)
+    ):
+        wanted = f'{len(example)} numbers' if per_stage else 'a number'
+        raise ValueError(
+            f'arch[{key!r}] must be {wanted} of at least {least}, got '
+            f'{value!r}'
+        )

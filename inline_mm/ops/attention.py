@@ -5,6 +5,8 @@ same shape. Source: arXiv 2412.06590 (InLine, equations of section 4);
 `inline_mm.ops.naive` holds the definitions that these are tested against.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,6 +19,13 @@ DIVIDE_EPS = 1e-6
 def _statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     """Sums over tokens are taken in float32 at least (float64 stays)."""
     return torch.promote_types(dtype, torch.float32)
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager:
+    """No autocast; devices that know none (meta) need nothing."""
+    if not torch.amp.is_autocast_available(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)
 
 
 def inline_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -40,7 +49,7 @@ def inline_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         Tensor: (B, heads, N, head_dim), in the dtype of q.
     """
     num_tokens, head_dim = k.shape[-2:]
-    with torch.autocast(q.device.type, enabled=False):
+    with _without_autocast(q.device.type):
         dtype = _statistics_dtype(q.dtype)
         values = v.to(dtype)
         keys = k.to(dtype)
@@ -69,7 +78,7 @@ def divide_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         Tensor: (B, heads, N, head_dim), in the dtype of q.
     """
     num_tokens, head_dim = k.shape[-2:]
-    with torch.autocast(q.device.type, enabled=False):
+    with _without_autocast(q.device.type):
         dtype = _statistics_dtype(q.dtype)
         keys = k.to(dtype) * (head_dim**-0.5 / num_tokens)
         queries = q.to(dtype)
