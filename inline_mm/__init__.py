@@ -5,15 +5,21 @@ registries, so that configs of mmdet, mmsegmentation and mmpretrain find them
 by plain name. No host is imported.
 """
 
-import mmcv
-import mmengine
-import torch
+try:
+    import mmcv
+    import mmengine
+    import torch
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f'inline_mm needs {error.name}, which is not installed; `make env` '
+        'installs a set that was tested'
+    ) from error
 from mmengine.utils import digit_version
 
 from .version import __version__
 
 _MINIMUM = (
-    ('torch', torch.__version__, '2.1.0'),
+    ('torch', torch.__version__, '2.4.0'),
     ('mmengine', mmengine.__version__, '0.10.0'),
     ('mmcv', mmcv.__version__, '2.0.0'),
 )
@@ -24,6 +30,6 @@ for _name, _found, _wanted in _MINIMUM:
             f'{_found}; `make env` installs a set that was tested'
         )
 
-from . import checkpoint, models  # noqa: E402
+from . import checkpoint, engine, models  # noqa: E402
 
-__all__ = ['__version__', 'checkpoint', 'models']
+__all__ = ['__version__', 'checkpoint', 'engine', 'models']

@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import types
@@ -232,6 +233,26 @@ def test_run_shows_the_end_of_the_log(common, tmp_path):
         common.run([sys.executable, '-c', code], log)
     assert str(info.value).endswith('98\n99')
     assert '\n80\n' not in str(info.value)
+
+
+def test_interruption_ends_what_was_started(common):
+    """Also a process that loses the first request."""
+    code = (
+        'import signal, time\n'
+        'lose = lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL)\n'
+        'signal.signal(signal.SIGTERM, lose)\n'
+        'print(flush=True)\n'
+        'time.sleep(100)\n'
+    )
+    command = [sys.executable, '-c', code]
+    options = {'stdout': subprocess.PIPE}
+    with (
+        pytest.raises(KeyboardInterrupt),
+        common.started(command, **options) as process,
+    ):
+        process.stdout.readline()
+        raise KeyboardInterrupt
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_every_source_is_in_one_unit(build_mmcv, tmp_path):

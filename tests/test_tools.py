@@ -31,6 +31,17 @@ def refused(folder, *command):
             ['--cfg-options do not fit', 'Index 9'],
         ),
         ([DET, '--resume', 'none.pth'], ['none.pth: no such file']),
+        ([DET, '--work-dir', 'file'], ['--work-dir file is not a folder']),
+        (['file'], ['file can not be read']),
+        (['wrong.py'], ['wrong.py can not be read', 'line 1']),
+        (
+            [DET, '--cfg-options', 'model.backbone.arch=huge'],
+            ["one of 'tiny'", "got 'huge'"],
+        ),
+        (
+            [DET, '--cfg-options', 'model.backbone.drop_path=0.2'],
+            ["unexpected keyword argument 'drop_path'"],
+        ),
         ([DET, '--amp'], ['--amp needs a GPU']),
         ([DET, '--launcher', 'slurm'], ['needs GPUs', 'torchrun']),
         ([DET, '--cfg-options', 'default_scope=mmpose'], ["'mmpose'"]),
@@ -56,6 +67,8 @@ def refused(folder, *command):
 def test_train_refuses(tmp_path, arguments, words):
     if 'model.backbone.init_cfg.checkpoint=none.pth' in arguments:
         lay_out_data(tmp_path)
+    (tmp_path / 'file').touch()
+    (tmp_path / 'wrong.py').write_text('model = dict(')
     sentence = refused(tmp_path, TOOLS / 'train.py', *arguments)
     for word in words:
         assert word in sentence

@@ -94,10 +94,22 @@ def started(command, **options):
     try:
         yield process
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+        end_group(process)
         raise
+
+
+def end_group(process):
+    """Ends a process and its group: asks, if need be again, then forces.
+
+    One request is not enough: a Python that is just importing can lose the
+    KeyboardInterrupt that it makes of the signal.
+    """
+    for number in [signal.SIGTERM] * 5 + [signal.SIGKILL]:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=3)
+            return
 
 
 def show_progress(process, log):

@@ -32,8 +32,10 @@ def parse_args():
         'target',
         metavar='DST',
         nargs='?',
-        help='file (.pth or .safetensors), or folder for a name with variant, '
-        'date and hash; default: the current folder',
+        help='file (.pth or .safetensors), or folder (made if need be) for a '
+        'name with variant, date and hash, where tensors that two variants '
+        'share name both: inline-cswin-base-or-base-384_...; default: the '
+        'current folder',
     )
     parser.add_argument(
         '--to',

@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -204,14 +203,15 @@ class Environment:
             # An index given by an option may lack the tested versions.
             run([*self.pip, *self.torch], self.log)
             return
-        run([*self.constrained, '--no-deps', *self.torch], self.log)
+        alone = [*self.constrained, '--no-deps']
+        run([*alone, *self.torch], self.log)
         # pip unpacks after it has fetched all: the CUDA libraries in one go
         # would take 2 GB more of disk for a while.
         importlib.invalidate_caches()
         needed = metadata.requires('torch') or []
         large = [x for x in needed if x.startswith(('nvidia-', 'triton'))]
         for first in range(0, len(large), 4):
-            run([*self.constrained, *large[first : first + 4]], self.log)
+            run([*alone, *large[first : first + 4]], self.log)
         run([*self.constrained, *self.torch], self.log)
 
     def install_mmcv(self):

@@ -7,7 +7,7 @@ package.
 
 import argparse
 
-from inline_mm.engine import launch, testing
+from inline_mm.engine import launch, record, testing
 
 
 def parse_args():
@@ -19,6 +19,11 @@ def parse_args():
     parser.add_argument('checkpoint', help='file or URL of the weights')
     parser.add_argument(
         '--out', metavar='FILE.pkl', help='write the predictions here'
+    )
+    parser.add_argument(
+        '--result',
+        metavar='FILE.json',
+        help='write the metrics here, and what they were measured with',
     )
     parser.add_argument(
         '--show-dir', metavar='FOLDER', help='draw the predictions here'
@@ -35,6 +40,9 @@ def parse_args():
 def main():
     args = parse_args()
     cfg = launch.load_config(args)
+    if args.result:
+        record.check_path(args.result)
+        config = record.describe_config(cfg)
     testing.use_checkpoint(cfg, args.checkpoint)
     if args.show_dir:
         testing.draw_predictions(cfg, args.show_dir)
@@ -42,7 +50,14 @@ def main():
         testing.use_tta(cfg)
     if args.out:
         testing.dump_predictions(cfg, args.out)
-    launch.build_runner(cfg).test()
+    runner = launch.build_runner(cfg)
+    runner.register_hook(testing.CompleteWeightsHook())
+    metrics = runner.test()
+    if args.result:
+        result = record.describe_test(
+            runner, metrics, config, args.checkpoint, args.tta
+        )
+        record.write(args.result, result)
 
 
 if __name__ == '__main__':

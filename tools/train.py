@@ -22,7 +22,8 @@ def parse_args():
         const='auto',
         metavar='CHECKPOINT',
         help='go on from this checkpoint, or from the newest one of the '
-        'work folder if none is named',
+        'work folder if none is named; begins anew, with a warning, where '
+        'the folder has none',
     )
     parser.add_argument(
         '--amp', action='store_true', help='train in mixed precision'
@@ -46,6 +47,8 @@ def main():
     if args.resume:
         training.use_resume(cfg, args.resume)
     runner = launch.build_runner(cfg)
+    if args.resume:
+        training.skip_initialisation(runner)
     training.log_batch_size(runner)
     runner.train()
 

@@ -6,6 +6,7 @@ The launchers serve mmdet, mmsegmentation and mmpretrain alike: the config's
 
 import difflib
 import os
+import traceback
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
+
+from ..checkpoint import CheckpointError
+from .hooks import RunRecordHook
 
 HOSTS = ('mmdet', 'mmseg', 'mmpretrain')
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -81,8 +85,6 @@ def one_sentence_errors(tool: str) -> Iterator[None]:
     Args:
         tool (str): name of the running tool, put before the sentence.
     """
-    from inline_mm.checkpoint import CheckpointError
-
     try:
         yield
     except FileNotFoundError as error:
@@ -159,7 +161,7 @@ def load_config(args) -> Config:
     path = find_config(args.config)
     try:
         cfg = Config.fromfile(path)
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, OSError, SyntaxError) as error:
         raise LaunchError(f'{args.config} can not be read: {error}') from None
     try:
         cfg.merge_from_dict(args.cfg_options or {})
@@ -183,6 +185,8 @@ def load_config(args) -> Config:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = os.path.join('work_dirs', Path(path).stem)
+    if os.path.exists(cfg.work_dir) and not os.path.isdir(cfg.work_dir):
+        raise LaunchError(f'--work-dir {cfg.work_dir} is not a folder')
     if args.launcher != 'none' and get_device() == 'cpu':
         _use_cpu_processes(cfg)
     return cfg
@@ -201,12 +205,13 @@ def _use_cpu_processes(cfg: Config) -> None:
             '(--launcher pytorch)'
         )
     torch.distributed.init_process_group('gloo')
-    cfg.model_wrapper_cfg = dict(
+    wrapper = dict(
         type='MMDistributedDataParallel',
-        device_ids=None,
         broadcast_buffers=False,
         find_unused_parameters=cfg.get('find_unused_parameters', False),
     )
+    wrapper.update(cfg.get('model_wrapper_cfg') or {}, device_ids=None)
+    cfg.model_wrapper_cfg = wrapper
     if _replace_sync_bn(cfg.model):
         print_log(
             'No GPU: each process normalises its own batch (SyncBN -> BN).',
@@ -235,8 +240,23 @@ def build_runner(cfg: Config) -> Runner:
         cfg (Config): the whole config.
 
     Returns:
-        Runner: the runner, ready to train or test.
+        Runner: the runner, ready to train or test, with a `RunRecordHook`.
+
+    Raises:
+        LaunchError: if the config names or sets something that isn't there.
     """
-    if 'runner_type' in cfg:
-        return RUNNERS.build(cfg)
-    return Runner.from_cfg(cfg)
+    try:
+        if 'runner_type' in cfg:
+            runner = RUNNERS.build(cfg)
+        else:
+            runner = Runner.from_cfg(cfg)
+    except (KeyError, TypeError, ValueError) as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise LaunchError(
+            f'the config can not be built: {error.args[0]} '
+            f'({place.filename}, line {place.lineno})'
+        ) from error
+    # Not through the config: its dumped copy must suit the hosts' own tools.
+    if not any(isinstance(hook, RunRecordHook) for hook in runner.hooks):
+        runner.register_hook(RunRecordHook())
+    return runner

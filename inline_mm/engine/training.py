@@ -4,7 +4,8 @@ import os
 
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.runner import Runner
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner, find_latest_checkpoint
 
 from .launch import LaunchError
 
@@ -69,6 +70,28 @@ def use_resume(cfg: Config, resume: str) -> None:
         )
     cfg.resume = True
     cfg.load_from = None if resume == 'auto' else resume
+
+
+def skip_initialisation(runner: Runner) -> None:
+    """Spares a resumed run the file its backbone began from.
+
+    The checkpoint has all weights, and that file may be gone. Without a
+    checkpoint to go on from, the run begins as usual, and says so.
+
+    Args:
+        runner (Runner): the runner of a run with ``cfg.resume``.
+    """
+    cfg = runner.cfg
+    if not cfg.load_from and find_latest_checkpoint(cfg.work_dir) is None:
+        runner.logger.warning(
+            f'--resume: {cfg.work_dir} holds no checkpoint to go on from; '
+            'the run begins at iteration 0'
+        )
+        return
+    model = runner.model.module if is_model_wrapper(runner.model) else None
+    backbone = getattr(model or runner.model, 'backbone', None)
+    if backbone is not None:
+        backbone.init_cfg = None
 
 
 def log_batch_size(runner: Runner) -> None:

@@ -1,0 +1,196 @@
+"""Hooks for mmengine's runners."""
+
+from pathlib import Path
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.registry import HOOKS
+from torch import nn
+
+from ..checkpoint import describe_init
+from ..checkpoint.reading import hash_file
+from .random_state import get_random_state, set_random_state
+
+
+@HOOKS.register_module()
+class RunRecordHook(Hook):
+    """Lets a run say how its backbone began, and go on after a stop.
+
+    The launchers put it into every run; ``custom_hooks =
+    [dict(type='RunRecordHook')]`` does so elsewhere.
+
+    - When training starts, one line of the log says how the backbone was
+      initialised and how many parameters are trained and frozen.
+    - Checkpoints carry ``meta['backbone_init']``, a dict whose 'text' is what
+      the log said, and ``meta['random_state']``.
+    - A resumed run goes on with that random state, and with the order of the
+      images even if the config sets no seed. With ``num_workers=0`` its
+      losses are those of a run that was never stopped. Workers are seeded
+      anew whenever they start, so with them the augmentation differs.
+
+    Of several processes the first one's state is kept. All of them take it
+    up, as mmengine gives them one seed, too; with
+    ``randomness.diff_rank_seed`` the others start anew from their seeds.
+
+    Attributes:
+        backbone_init (dict | None): the record of the checkpoint that was
+            loaded or, from the start of training on, of this run. None if
+            unknown.
+    """
+
+    def __init__(self) -> None:
+        self.backbone_init: dict | None = None
+        self._matched = 0
+        self._random_state: dict | None = None
+
+    @property
+    def init_text(self) -> str:
+        """str: `backbone_init` in words."""
+        return self.backbone_init['text'] if self.backbone_init else 'unknown'
+
+    def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Notes what the file says of its run, and what it fills.
+
+        Args:
+            runner (Runner): the runner.
+            checkpoint (dict): the file's content.
+        """
+        meta = checkpoint.get('meta') or {}
+        self.backbone_init = meta.get('backbone_init')
+        self._random_state = meta.get('random_state')
+        self._matched = _count_matched(_unwrap(runner.model), checkpoint)
+
+    def before_train(self, runner) -> None:
+        """Logs the header.
+
+        Args:
+            runner (Runner): the runner.
+        """
+        model = _unwrap(runner.model)
+        # Counters that don't begin at 0 tell resuming from mere loading.
+        if runner.iter == 0 and self._matched:
+            self.backbone_init = describe_load(
+                model, self._matched, runner.cfg.get('load_from')
+            )
+        elif runner.iter == 0:
+            self.backbone_init = describe_backbone(model)
+        counts = {True: 0, False: 0}
+        for parameter in model.parameters():
+            counts[parameter.requires_grad] += parameter.numel()
+        runner.logger.info(
+            f'backbone initialised: {self.init_text}; '
+            f'{counts[True]:,} parameters to train, {counts[False]:,} frozen'
+        )
+        # An iterator over a loader draws a number when it is made. It must
+        # not come from the generator of dropout: a resumed run makes them at
+        # other times.
+        for loop in (runner.train_loop, runner.val_loop):
+            if loop is not None:
+                loop.dataloader.generator = torch.Generator().manual_seed(
+                    torch.initial_seed()
+                )
+
+    def before_train_epoch(self, runner) -> None:
+        """Restores the random state, once, in a resumed run.
+
+        Args:
+            runner (Runner): the runner.
+        """
+        state, self._random_state = self._random_state, None
+        if state is None or runner.iter == 0:
+            return
+        sampler = _sampler(runner)
+        if sampler is not None and state['sampler_seed'] is not None:
+            sampler.seed = state['sampler_seed']
+        different = runner.cfg.get('randomness', {}).get('diff_rank_seed')
+        if runner.rank == 0 or not different:
+            set_random_state(state)
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Adds the record and the random state.
+
+        Args:
+            runner (Runner): the runner.
+            checkpoint (dict): what will be saved.
+        """
+        checkpoint['meta']['backbone_init'] = self.backbone_init
+        checkpoint['meta']['random_state'] = dict(
+            get_random_state(),
+            sampler_seed=getattr(_sampler(runner), 'seed', None),
+        )
+
+
+def describe_backbone(model: nn.Module) -> dict | None:
+    """How a model's backbone was initialised.
+
+    Args:
+        model (nn.Module): the model, with a ``backbone``.
+
+    Returns:
+        dict | None: 'text', and for a file also 'source' and what the loader
+        noted, such as 'sha256', 'matched' and 'total'. None for a model
+        without a ``backbone``.
+    """
+    backbone = getattr(model, 'backbone', None)
+    if backbone is None:
+        return None
+    info = getattr(backbone, 'init_info', None)
+    if info:
+        return dict(text=describe_init(backbone), **info)
+    cfgs = getattr(backbone, 'init_cfg', None) or []
+    for cfg in [cfgs] if isinstance(cfgs, dict) else cfgs:
+        if 'checkpoint' in cfg:
+            # A host's initialiser takes what it finds and keeps no count.
+            source = str(cfg['checkpoint'])
+            return dict(text=f'{source} (match not counted)', source=source)
+    return dict(text=describe_init(backbone))
+
+
+def describe_load(model: nn.Module, matched: int, source: str | None) -> dict:
+    """A backbone's initialisation by a checkpoint of the whole model.
+
+    Args:
+        model (nn.Module): the model, with a ``backbone``.
+        matched (int): how many tensors of the backbone the file fills.
+        source (str | None): path or URL of the file.
+
+    Returns:
+        dict: as of :func:`describe_backbone`.
+    """
+    total = len(model.backbone.state_dict())
+    path = Path(source or '')
+    sha256 = hash_file(path) if path.is_file() else None
+    return dict(
+        text=f'{source or "a checkpoint"} (sha256 '
+        f'{sha256[:8] if sha256 else "unknown"}, matched {matched} of '
+        f'{total})',
+        source=source,
+        sha256=sha256,
+        matched=matched,
+        total=total,
+    )
+
+
+def _count_matched(model: nn.Module, checkpoint: dict) -> int:
+    """How many tensors of a model's backbone a whole checkpoint fills."""
+    if not hasattr(model, 'backbone'):
+        return 0
+    found = {
+        key.removeprefix('module.'): getattr(value, 'shape', None)
+        for key, value in checkpoint.get('state_dict', checkpoint).items()
+    }
+    return sum(
+        found.get(f'backbone.{key}') == value.shape
+        for key, value in model.backbone.state_dict().items()
+    )
+
+
+def _unwrap(model: nn.Module) -> nn.Module:
+    return model.module if is_model_wrapper(model) else model
+
+
+def _sampler(runner):
+    """What orders the training images; the loader's own where it batches."""
+    batches = runner.train_loop.dataloader.batch_sampler
+    return getattr(batches, 'sampler', None)
