@@ -78,6 +78,12 @@ def test_train_refuses(tmp_path, arguments, words):
     ('arguments', 'words'),
     [
         ([DET, 'none.pth'], ["'none.pth' is not a file", 'a.pth']),
+        ([DET, 'empty.pth'], ['empty.pth', 'empty']),
+        ([DET, 'page.pth'], ['page.pth', 'web page']),
+        (
+            [SEG, 'a.pth', '--tta', '--cfg-options', 'tta_pipeline=None'],
+            ['tta_model and tta_pipeline'],
+        ),
         ([DET, 'a.pth', '--out', 'a.json'], ['.pkl', "'a.json'"]),
         ([DET, 'a.pth', '--tta'], ['boxes only', 'mask_head=None']),
         (
@@ -87,7 +93,9 @@ def test_train_refuses(tmp_path, arguments, words):
     ],
 )
 def test_test_refuses(tmp_path, arguments, words):
-    (tmp_path / 'a.pth').touch()
+    torch.save(dict(state_dict={}), tmp_path / 'a.pth')
+    (tmp_path / 'empty.pth').touch()
+    (tmp_path / 'page.pth').write_text('<!DOCTYPE html><html></html>')
     sentence = refused(tmp_path, TOOLS / 'test.py', *arguments)
     for word in words:
         assert word in sentence

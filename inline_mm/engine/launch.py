@@ -89,9 +89,13 @@ def one_sentence_errors(tool: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise SystemExit(
-            f'{tool}: {error}; paths in configs are relative to the current '
-            f'folder, {os.getcwd()}'
+            f'{tool}: {error}; relative paths in configs start from the '
+            f'current folder, {os.getcwd()}'
         ) from None
+    except OSError as error:
+        raise SystemExit(f'{tool}: {error}') from None
+    except KeyboardInterrupt:
+        raise SystemExit(f'{tool}: stopped') from None
     except (LaunchError, CheckpointError) as error:
         raise SystemExit(f'{tool}: {error}') from None
 

@@ -6,6 +6,7 @@ from copy import deepcopy
 from mmengine.config import Config, ConfigDict
 from mmengine.hooks import Hook
 
+from ..checkpoint import check_checkpoint
 from .launch import LaunchError
 
 
@@ -18,6 +19,7 @@ def use_checkpoint(cfg: Config, checkpoint: str) -> None:
 
     Raises:
         LaunchError: if the path is not a file.
+        CheckpointError: if it can't be loaded.
     """
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
         folder = os.path.dirname(checkpoint) or '.'
@@ -27,6 +29,8 @@ def use_checkpoint(cfg: Config, checkpoint: str) -> None:
             f'checkpoint {checkpoint!r} is not a file'
             + (f'; {folder} holds {files}' if files else '')
         )
+    if '://' not in checkpoint:
+        check_checkpoint(checkpoint)
     cfg.load_from = checkpoint
     cfg.resume = False
 
@@ -138,13 +142,14 @@ def use_tta(cfg: Config) -> None:
                 "mmpretrain's hook draws one view of an image"
             )
         cfg.setdefault('tta_model', dict(type='mmpretrain.AverageClsScoreTTA'))
-    dataset = cfg.test_dataloader.dataset
-    while 'dataset' in dataset:
-        dataset = dataset.dataset
-    if 'tta_model' not in cfg:
+    elif not cfg.get('tta_model') or not cfg.get('tta_pipeline'):
+        # What must not be flipped with the image is the config's to know.
         raise LaunchError(
             '--tta needs tta_model and tta_pipeline in an mmseg config'
         )
+    dataset = cfg.test_dataloader.dataset
+    while 'dataset' in dataset:
+        dataset = dataset.dataset
     if 'tta_pipeline' not in cfg:
         cfg.tta_pipeline = _add_flip(dataset.pipeline)
     cfg.model = ConfigDict(**cfg.tta_model, module=cfg.model)
@@ -170,7 +175,7 @@ def _refuse_masks(model: ConfigDict) -> None:
 def _add_flip(pipeline: list) -> list:
     """The test pipeline on the image and on its mirror image."""
     *before, pack = deepcopy(pipeline)
-    if pack.type == 'PackDetInputs':
+    if 'meta_keys' in pack:  # mmdet's default has what merging needs
         pack.meta_keys = (*pack.meta_keys, 'flip', 'flip_direction')
     flips = [dict(type='RandomFlip', prob=p) for p in (1.0, 0.0)]
     return [*before, dict(type='TestTimeAug', transforms=[flips, [pack]])]

@@ -7,6 +7,7 @@ from mmengine.device import get_device
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner, find_latest_checkpoint
 
+from ..checkpoint import check_checkpoint
 from .launch import LaunchError
 
 
@@ -62,12 +63,15 @@ def use_resume(cfg: Config, resume: str) -> None:
 
     Raises:
         LaunchError: if the path is not a file.
+        CheckpointError: if it can't be loaded.
     """
     if resume != 'auto' and not os.path.isfile(resume):
         raise LaunchError(
             f'--resume {resume}: no such file; without a value it takes the '
             f'newest checkpoint in {cfg.work_dir}'
         )
+    if resume != 'auto':
+        check_checkpoint(resume)
     cfg.resume = True
     cfg.load_from = None if resume == 'auto' else resume
 

@@ -11,13 +11,12 @@ def check_out_indices(
     Raises:
         ValueError: when empty, repeated, unsorted or out of range.
     """
-    indices = (
-        (out_indices,) if isinstance(out_indices, int) else tuple(out_indices)
-    )
+    single = not isinstance(out_indices, (list, tuple))
+    indices = (out_indices,) if single else tuple(out_indices)
     valid = range(num_outputs)
     if (
         not indices
-        or any(index not in valid for index in indices)
+        or any(type(i) is not int or i not in valid for i in indices)
         or list(indices) != sorted(set(indices))
     ):
         raise ValueError(
@@ -43,7 +42,7 @@ def check_pretrain_img_size(size: int, least: int) -> int:
 def check_window_size(window_size: int | None) -> None:
     """Raise ValueError unless None or a positive int."""
     if window_size is not None and (
-        not isinstance(window_size, int) or window_size < 1
+        type(window_size) is not int or window_size < 1
     ):
         raise ValueError(
             'window_size must be None (global) or a positive number of '

@@ -195,7 +195,7 @@ class HierarchicalBackbone(BaseModule):
         return list(dims)
 
     def _inline_depth(self, index: int) -> int:
-        """Number of leading InLine blocks of a stage."""
+        """Number of leading InLine blocks of a stage; all in PVT."""
         return self.arch.get('inline_depths', self.arch['depths'])[index]
 
     def _make_stage(

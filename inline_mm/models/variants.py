@@ -16,6 +16,8 @@ Source: the published InLine models (arXiv 2412.06590) as recorded in the
 golden key lists.
 """
 
+from operator import gt
+
 PVT = {
     name: dict(
         embed_dims=(64, 128, 320, 512),
@@ -145,6 +147,12 @@ def get_variant(table: dict[str, dict], arch: str | dict) -> dict:
         if table is CSWIN and key == 'softmax_window':
             wanted = wanted if isinstance(value, int) else (wanted,) * 4
         _check_value(key, value, wanted)
+    deeper = map(gt, arch.get('inline_depths', ()), arch.get('depths', ()))
+    if any(deeper):
+        raise ValueError(
+            f"arch['inline_depths'] must not exceed depths {arch['depths']}, "
+            f'got {arch["inline_depths"]}'
+        )
     return dict(arch)
 
 

@@ -23,6 +23,7 @@ ROW = dict(
         ('depths', 2, '4 numbers'),
         ('embed_dims', (16, 32, 64, 128), 'a number'),
         ('inline_depths', (0, 0, 0, -1), 'at least 0'),
+        ('inline_depths', (2, 2, 4, 0), 'not exceed depths'),
         ('softmax_window', 0, 'at least 1'),
         ('softmax_window', (1, 2, 7, 7), 'a number'),
         ('num_heads', (1, 2, 4, 7), '7 heads for 128 channels'),
