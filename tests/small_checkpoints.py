@@ -125,3 +125,12 @@ def build(family, **options):
     """A small backbone, not initialised by `init_cfg` yet."""
     options.setdefault('arch', tiny_arch(family))
     return MODELS.build(dict(type=CLASSES[family], **options))
+
+
+def load(backbone, path, **options):
+    """Initialise as a run does, through init_cfg."""
+    backbone.init_cfg = dict(
+        type='InLinePretrained', checkpoint=path, **options
+    )
+    backbone.init_weights()
+    return backbone

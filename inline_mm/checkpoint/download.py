@@ -57,7 +57,8 @@ def locate(checkpoint: str | Path) -> Path:
 
     Args:
         checkpoint (str | Path): path (`~` is the home folder), URL, or a
-            name such as 'inline-swin-tiny'. A file of the name comes first.
+            name such as 'inline-swin-tiny'. A file of the name comes first,
+            a folder doesn't.
 
     Returns:
         Path: where the file lies; downloads are kept in torch's hub folder.
@@ -73,7 +74,8 @@ def locate(checkpoint: str | Path) -> Path:
         raise CheckpointError(
             f'{text}: only http and https links and paths are read'
         )
-    if text in PUBLISHED and not path.exists():
+    # A folder of that name, of work_dirs for one, is no checkpoint.
+    if text in PUBLISHED and not path.is_file():
         return download(PUBLISHED[text], name=text)
     if not path.exists() and path.name == text and not path.suffix:
         near = difflib.get_close_matches(text, PUBLISHED, n=3)

@@ -38,6 +38,18 @@ def to_official(
         CheckpointError: if the official model has other tensors.
     """
     result = translate(state_dict)
+    _check_exportable(result)
+    tensors = {**result.tensors, **(result.head if keep_head else {})}
+    official = {}
+    for key, tensor in tensors.items():
+        official.update(_official_tensors(key, tensor, result.family))
+    if result.family == 'swin':
+        official.update(_swin_buffers(result))
+    return official
+
+
+def _check_exportable(result: Translation) -> None:
+    """Refuse what the official code has no model for."""
     if result.form == OFFICIAL:
         raise CheckpointError('the state dict has official names already')
     norm = [f'norm3.{leaf}' for leaf in ('weight', 'bias')]
@@ -51,23 +63,25 @@ def to_official(
         raise CheckpointError(
             f'{result.variant} has no official form: {describe_misfit(result)}'
         )
-    tensors = {**result.tensors, **(result.head if keep_head else {})}
-    official = {}
-    for key, tensor in tensors.items():
-        rule, fields = find_rule(key, result.family)
-        if rule is None and OUTPUT_NORM.read(key):
-            continue
-        if not rule.official:
-            raise CheckpointError(
-                f'{key} belongs to an ablation that the official code does '
-                'not have'
-            )
-        parts = rule.transform.inverse(tensor)
-        for pattern, part in zip(rule.official, parts, strict=True):
-            official[pattern.write(fields)] = part.contiguous()
-    if result.family == 'swin':
-        official.update(_swin_buffers(result))
-    return official
+
+
+def _official_tensors(
+    key: str, tensor: Tensor, family: str
+) -> dict[str, Tensor]:
+    """What one of our tensors is in an official state dict."""
+    rule, fields = find_rule(key, family)
+    if rule is None and OUTPUT_NORM.read(key):
+        return {}
+    if not rule.official:
+        raise CheckpointError(
+            f'{key} belongs to an ablation that the official code does '
+            'not have'
+        )
+    parts = rule.transform.inverse(tensor)
+    return {
+        pattern.write(fields): part.contiguous()
+        for pattern, part in zip(rule.official, parts, strict=True)
+    }
 
 
 def _swin_buffers(result: Translation) -> dict[str, Tensor]:

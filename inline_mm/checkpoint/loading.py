@@ -35,6 +35,8 @@ class InLinePretrained:
             to None: 'state_dict_ema', 'model_ema', 'state_dict' or 'model',
             the first there is, else the file itself.
         allow_partial (bool): take what matches and warn about the rest.
+            Damaged files, such as a converted one whose tensors no longer
+            have the sha256 of its meta data, are refused all the same.
             Defaults to False.
     """
 

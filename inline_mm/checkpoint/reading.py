@@ -53,14 +53,35 @@ def read_file(path: Path) -> tuple[Any, dict]:
         CheckpointError: in one sentence, why it can't be read.
     """
     head = check_file(path)
-    if path.suffix == '.safetensors' or _is_safetensors(head):
+    if path.suffix == '.safetensors' or is_safetensors(head):
         return _read_safetensors(path)
-    _refuse_other_kinds(path, head)
-    if os.environ.get(FORCED, '0') in ('1', 'y', 'yes', 'true'):
+    refuse_other_kinds(path, head)
+    if is_forced():
         raise CheckpointError(
             f'unset {FORCED}: under it PyTorch refuses the reader used for '
             f'{path}, which executes nothing of a file either'
         )
+    content = unpickle(path)
+    meta = content.get('meta') if isinstance(content, dict) else None
+    return content, meta if isinstance(meta, dict) else {}
+
+
+def is_forced() -> bool:
+    """Whether the environment forbids PyTorch any unpickler but its own."""
+    return os.environ.get(FORCED, '0') in ('1', 'y', 'yes', 'true')
+
+
+def unpickle(path: Path, mmap: bool = False) -> Any:
+    """The content of a file of torch.save; nothing in it is executed.
+
+    Args:
+        path (Path): the file.
+        mmap (bool): map the tensors instead of reading them, for which the
+            file must be a zip archive. Defaults to False.
+
+    Raises:
+        CheckpointError: if it can't be read or isn't plain data.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
@@ -69,6 +90,7 @@ def read_file(path: Path) -> tuple[Any, dict]:
                 map_location='cpu',
                 pickle_module=unpickling,
                 weights_only=False,
+                mmap=mmap,
             )
     except Exception as error:  # a damaged pickle may raise anything
         raise CheckpointError(
@@ -82,8 +104,7 @@ def read_file(path: Path) -> tuple[Any, dict]:
             f'{type(content).__module__}.{type(content).__name__}, expected '
             'a dict of tensors; save model.state_dict() instead of the model'
         )
-    meta = content.get('meta') if isinstance(content, dict) else None
-    return content, meta if isinstance(meta, dict) else {}
+    return content
 
 
 def hash_file(path: Path) -> str:
@@ -131,12 +152,25 @@ def check_file(path: Path) -> bytes:
     return head
 
 
-def _refuse_other_kinds(path: Path, head: bytes) -> None:
+def refuse_other_kinds(
+    path: Path, head: bytes, checksums: bool = True
+) -> None:
+    """Make sure that a file is one of torch.save, as far as can be seen.
+
+    Args:
+        path (Path): the file.
+        head (bytes): how it begins.
+        checksums (bool): compare those of a zip archive, for which all of
+            it is read. Defaults to True.
+
+    Raises:
+        CheckpointError: in one sentence, what it is instead.
+    """
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             raise CheckpointError(f'{path} is not a checkpoint but {kind}')
     if head.startswith(b'PK'):
-        _check_zip(path)
+        _check_zip(path, checksums)
     elif tarfile.is_tarfile(path):
         raise CheckpointError(
             f'{path} is a tar archive: unpack it, or, if PyTorch before '
@@ -149,14 +183,14 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
         )
 
 
-def _check_zip(path: Path) -> None:
+def _check_zip(path: Path, checksums: bool) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.rpartition('/')[2] for name in archive.namelist()]
             # torch.load doesn't compare the checksums; a writer may leave
             # them out, as zeros.
-            checked = any(info.CRC for info in archive.infolist())
-            damaged = archive.testzip() if checked else None
+            checksums &= any(info.CRC for info in archive.infolist())
+            damaged = archive.testzip() if checksums else None
     except (zipfile.BadZipFile, OSError, ValueError, EOFError):
         raise CheckpointError(
             f'{path} is cut off: the end of its zip archive is missing; '
@@ -179,7 +213,7 @@ def _check_zip(path: Path) -> None:
         )
 
 
-def _is_safetensors(head: bytes) -> bool:
+def is_safetensors(head: bytes) -> bool:
     """Eight bytes of length (below 100 MB), then JSON."""
     return head[8:9] == b'{' and head[4:8] == bytes(4)
 

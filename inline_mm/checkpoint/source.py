@@ -11,6 +11,7 @@ from torch import Tensor
 from .convert import Translation, recognise, translate
 from .download import check_record, locate
 from .errors import CheckpointError
+from .integrity import check_name, check_tensors
 from .reading import hash_file, read_file
 
 # Where files keep weights; the first that occurs is taken. EMA weights come
@@ -78,9 +79,13 @@ def open_source(checkpoint: str | Path, key: str | None = None) -> Source:
     content, meta = read_file(path)
     digest = hash_file(path)
     check_record(path, digest)
-    _check_name(path, digest, meta)
+    check_name(path, digest, meta)
     try:
         state_dict, key, others = pick_state_dict(content, key)
+    except CheckpointError as error:
+        raise CheckpointError(f'{path}: {error}') from None
+    check_tensors(path, state_dict, meta)
+    try:
         tensors, dropped = pick_backbone(state_dict)
     except CheckpointError as error:
         raise CheckpointError(f'{path}: {error}') from None
@@ -212,14 +217,3 @@ def _split_averaged(
         if name not in averaged
     }
     return plain, averaged
-
-
-def _check_name(path: Path, digest: str, meta: dict) -> None:
-    """A converted file carries the beginning of its hash in its name."""
-    match = re.search(r'_\d{8}-([0-9a-f]{8})$', path.stem)
-    if 'converter' in meta and match and match.group(1) != digest[:8]:
-        raise CheckpointError(
-            f'{path} was changed or damaged after it was written: its sha256 '
-            f'begins with {digest[:8]}, its name says {match.group(1)}; '
-            'convert or copy it again'
-        )

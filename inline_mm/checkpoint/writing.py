@@ -14,6 +14,7 @@ from ..version import __version__
 from .convert import OFFICIAL, Translation, describe_misfit
 from .errors import CheckpointError
 from .export import to_official
+from .integrity import TENSORS_SHA256, hash_tensors
 from .layout import matching_variants
 from .source import Source, open_source
 
@@ -57,9 +58,9 @@ def convert_file(
     Args:
         source (str | Path): path, URL or published name; official files,
             and checkpoints of any task trained with this package.
-        target (str | Path | None): file to write, or a folder for a name with
-            variant, date and the beginning of the file's hash. Defaults to
-            None, the current folder.
+        target (str | Path | None): file to write, or a folder (made if need
+            be; without suffix, or with a slash behind it) for a name with
+            variant, date and hash. Defaults to None, the current folder.
         official (bool): write official names. Defaults to False.
         key (str | None): entry of the file to take. Defaults to None, the
             weights behind the published accuracy.
@@ -74,25 +75,21 @@ def convert_file(
     Raises:
         CheckpointError: in one sentence, why nothing was written.
     """
-    target = Path('.' if target is None else target).expanduser()
-    if not target.is_dir():
-        suffix = _check_target(target, force)
+    folder, path, suffix = _read_target(target, suffix, force)
     opened = open_source(source, key)
     result = _translate(opened, official, keep_head)
     tensors = _arrange(result, official, keep_head)
-    data = _serialise(tensors, _describe(opened, result), official, suffix)
-    if target.is_dir():
-        target = target / _file_name(result, official, data, suffix)
-        _check_target(target, force)
-    if target.exists() and target.samefile(opened.path):
-        raise CheckpointError(f'{target} is the source; name another target')
-    write_atomically(target, data)
-    dropped = opened.dropped + (['head'] if result.head else [])
-    if keep_head:
-        dropped.remove('head')
-    return Converted(
-        target, result.variant, len(tensors), opened.key, tuple(dropped)
-    )
+    meta = _describe(opened, result, tensors)
+    data = _serialise(tensors, meta, official, suffix)
+    if path is None:
+        path = folder / _file_name(result, official, data, suffix)
+        _make_folder(folder)
+        _check_exists(path, force)
+    _check_source(path, opened)
+    write_atomically(path, data)
+    left_out = ['head'] if result.head and not keep_head else []
+    dropped = (*opened.dropped, *left_out)
+    return Converted(path, result.variant, len(tensors), opened.key, dropped)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -117,18 +114,46 @@ def write_atomically(path: Path, data: bytes) -> None:
         ) from None
 
 
-def _check_target(path: Path, force: bool) -> str:
-    """Its suffix, if the file may be written."""
+def _read_target(
+    target: str | Path | None, suffix: str, force: bool
+) -> tuple[Path, Path | None, str]:
+    """Folder, file (None where it gets its name later), and suffix."""
+    text = os.fspath('.' if target is None else target)
+    path = Path(text).expanduser()
+    if path.is_dir():
+        return path, None, suffix
+    if text.endswith('/') or not path.suffix:
+        if path.exists():
+            raise CheckpointError(f'{path} is a file, expected a folder')
+        return path, None, suffix
     if path.suffix not in SUFFIXES:
         raise CheckpointError(
             f'{path} is neither a folder nor does it end in '
-            f'{" or ".join(SUFFIXES)}'
+            f'{" or ".join(SUFFIXES)}; a new folder ends in /'
         )
     if not path.parent.is_dir():
         raise CheckpointError(f'there is no folder {path.parent}')
+    _check_exists(path, force)
+    return path.parent, path, path.suffix
+
+
+def _check_exists(path: Path, force: bool) -> None:
     if path.exists() and not force:
         raise CheckpointError(f'{path} exists; --force replaces it')
-    return path.suffix
+
+
+def _check_source(path: Path, source: Source) -> None:
+    if path.exists() and path.samefile(source.path):
+        raise CheckpointError(f'{path} is the source; name another target')
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f'cannot make the folder {folder}: {error.strerror}'
+        ) from None
 
 
 def _translate(source: Source, official: bool, keep_head: bool) -> Translation:
@@ -165,15 +190,18 @@ def _arrange(
     return {key: tensor.clone() for key, tensor in tensors.items()}
 
 
-def _describe(source: Source, result: Translation) -> dict[str, str]:
+def _describe(
+    source: Source, result: Translation, tensors: dict[str, Tensor]
+) -> dict[str, str]:
     """Meta data, strings only, as safetensors wants them."""
-    return dict(
-        converter=f'inline_mm {__version__}',
-        source=source.path.name,
-        source_sha256=source.sha256,
-        key='' if source.key is None else source.key,
-        variant=result.variant,
-    )
+    return {
+        'converter': f'inline_mm {__version__}',
+        'source': source.path.name,
+        'source_sha256': source.sha256,
+        'key': '' if source.key is None else source.key,
+        'variant': result.variant,
+        TENSORS_SHA256: hash_tensors(tensors),
+    }
 
 
 def _serialise(
@@ -199,8 +227,9 @@ def _serialise(
 def _file_name(
     result: Translation, official: bool, data: bytes, suffix: str
 ) -> str:
+    # All that fit: CSwin base and base-384 have the same tensors.
     names = matching_variants(result.tensors, result.layout)
-    variant = names[0] if names else 'custom'
+    variant = '-or-'.join(names) or 'custom'
     origin = '3rdparty_in1k' if result.form == OFFICIAL else 'backbone'
     if official:
         origin = 'official'

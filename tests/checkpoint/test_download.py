@@ -115,6 +115,20 @@ def test_published_names(server, monkeypatch):
     assert path.read_bytes() == server.data
 
 
+def test_what_lies_here_under_a_published_name(server, monkeypatch, tmp_path):
+    name = 'inline-deit-tiny'
+    monkeypatch.setitem(PUBLISHED, name, server.url('/f/?dl=1'))
+    monkeypatch.chdir(tmp_path)
+    folder = module.Path(name)
+    folder.mkdir()
+    assert locate(name).name == 'inline-deit-tiny.pth'
+    with pytest.raises(CheckpointError, match='is a folder'):
+        locate(f'./{name}')
+    folder.rmdir()
+    folder.write_bytes(server.data)
+    assert locate(name) == folder
+
+
 def test_a_broken_download_goes_on_where_it_stopped(server):
     server.break_after = 20_000
     with pytest.raises(CheckpointError, match='run again to go on') as caught:

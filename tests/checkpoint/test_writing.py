@@ -1,16 +1,12 @@
-"""tools/convert_checkpoint.py: files that others can use, or one sentence."""
+"""Converted files: what is in them, and who can use them."""
 
 import hashlib
 import re
-import resource
-import runpy
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 from mmengine.runner import load_checkpoint
+from official_keys import meta_state_dict
 from small_checkpoints import (
     FAMILIES,
     build,
@@ -24,20 +20,9 @@ from inline_mm.checkpoint import (
     convert_file,
     convert_official,
 )
-from inline_mm.checkpoint.writing import write_atomically
-
-TOOL = Path(__file__).parents[2] / 'tools' / 'convert_checkpoint.py'
-
-
-@pytest.fixture
-def official(tmp_path):
-    def write(family):
-        path = tmp_path / 'source' / f'{family}.pth'
-        path.parent.mkdir(exist_ok=True)
-        torch.save({'model': tiny_state_dict(family), 'epoch': 300}, path)
-        return path
-
-    return write
+from inline_mm.checkpoint.convert import translate
+from inline_mm.checkpoint.integrity import hash_tensors
+from inline_mm.checkpoint.writing import _file_name
 
 
 @pytest.mark.parametrize('suffix', ['.pth', '.safetensors'])
@@ -59,23 +44,22 @@ def test_converted_file_fills_a_backbone(family, suffix, official, tmp_path):
     assert all(torch.equal(state[key], expected[key]) for key in expected)
 
 
-def test_published_variants_are_named(tmp_path):
+@pytest.mark.parametrize(
+    ('model', 'name', 'variant'),
+    [
+        ('deit_t', 'inline-deit-tiny', 'InLine-DeiT tiny'),
+        ('swin_b_384', 'inline-swin-base-384', 'InLine-Swin base-384'),
+        # Nothing in the file tells the two: it is named by both.
+        ('cswin_b', 'inline-cswin-base-or-base-384', None),
+        ('cswin_b_384', 'inline-cswin-base-or-base-384', None),
+    ],
+)
+def test_published_variants_are_named(model, name, variant):
     # The names follow the widths, which small tensors don't have.
-    tensors = {
-        key: torch.zeros(1).expand(tensor.shape)
-        for key, tensor in full_shapes('deit_t').items()
-    }
-    source = tmp_path / 'max_acc.pth'
-    torch.save({'model': tensors}, source)
-    result = convert_file(source, tmp_path)
-    assert result.path.name.startswith('inline-deit-tiny_3rdparty_in1k_')
-    assert result.variant == 'InLine-DeiT tiny'
-
-
-def full_shapes(model):
-    from official_keys import meta_state_dict
-
-    return meta_state_dict(model)
+    result = translate(meta_state_dict(model))
+    path = _file_name(result, False, b'', '.pth')
+    assert path.startswith(f'{name}_3rdparty_in1k_')
+    assert result.variant == (variant or 'InLine-CSwin base or base-384')
 
 
 @pytest.mark.parametrize('family', FAMILIES)
@@ -90,6 +74,7 @@ def test_stock_loaders_take_converted_files(family, official, tmp_path):
         ).hexdigest(),
         key='model',
         variant=result.variant,
+        tensors_sha256=hash_tensors(content['state_dict']),
     )
     model = torch.nn.Module()
     model.backbone = (
@@ -151,160 +136,3 @@ def test_converting_twice_is_refused(official, tmp_path):
         assert not (tmp_path / 'b.pth').exists()
     with pytest.raises(CheckpointError, match='official names already'):
         convert_file(official('deit'), tmp_path / 'b.pth', official=True)
-
-
-@pytest.mark.parametrize('suffix', ['.pth', '.safetensors'])
-def test_a_named_hash_that_differs_is_noticed(suffix, official, tmp_path):
-    path = convert_file(official('deit'), tmp_path, suffix=suffix).path
-    content = bytearray(path.read_bytes())
-    # A whole, well-formed file, but of other weights.
-    other = tmp_path / f'other{suffix}'
-    tensors = {k: v + 1 for k, v in tiny_state_dict('deit').items()}
-    torch.save({'model': tensors}, tmp_path / 'other source.pth')
-    convert_file(tmp_path / 'other source.pth', other)
-    path.write_bytes(other.read_bytes())
-    assert bytes(content) != path.read_bytes()
-    with pytest.raises(CheckpointError, match='changed or damaged'):
-        InLinePretrained(path)(build('deit'))
-
-
-def test_damaged_sources_write_nothing(tmp_path):
-    tensors = tiny_state_dict('swin')
-    del tensors['layers.2.blocks.1.norm2.bias']
-    torch.save({'model': tensors}, tmp_path / 'source.pth')
-    out = tmp_path / 'out'
-    out.mkdir()
-    with pytest.raises(CheckpointError, match='1 key is missing'):
-        convert_file(tmp_path / 'source.pth', out)
-    assert list(out.iterdir()) == []
-
-
-def test_targets_that_cannot_be(official, tmp_path):
-    source = official('deit')
-    for target, message in (
-        (tmp_path / 'no' / 'folder.pth', 'there is no folder'),
-        (tmp_path / 'file.onnx', 'neither a folder nor'),
-        (source, 'exists; --force replaces it'),
-    ):
-        with pytest.raises(CheckpointError, match=message):
-            convert_file(source, target)
-    with pytest.raises(CheckpointError, match='is the source'):
-        convert_file(source, source, force=True)
-    torch.save({'model': tiny_state_dict('deit', head=False)}, source)
-    with pytest.raises(CheckpointError, match='no classifier head'):
-        convert_file(source, tmp_path / 'a.pth', keep_head=True)
-
-
-def test_existing_files_stay_unless_forced(official, tmp_path):
-    target = tmp_path / 'a.pth'
-    target.write_bytes(b'old')
-    with pytest.raises(CheckpointError, match='exists'):
-        convert_file(official('deit'), target)
-    assert target.read_bytes() == b'old'
-    convert_file(official('deit'), target, force=True)
-    assert target.read_bytes() != b'old'
-    first = convert_file(official('deit'), tmp_path)
-    with pytest.raises(CheckpointError, match='exists'):
-        convert_file(official('deit'), tmp_path)
-    assert convert_file(official('deit'), tmp_path, force=True) == first
-
-
-def test_a_full_disk_leaves_the_old_file(official, tmp_path):
-    """A limit on file sizes stands for the disk: writing fails half-way."""
-    target = tmp_path / 'out' / 'a.pth'
-    target.parent.mkdir()
-    target.write_bytes(b'old')
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-
-    command = [sys.executable, TOOL, official('deit'), target, '--force']
-    done = subprocess.run(
-        command, capture_output=True, text=True, preexec_fn=limit
-    )
-    assert done.returncode != 0
-    assert 'cannot write' in done.stderr and 'File too large' in done.stderr
-    assert 'Traceback' not in done.stderr
-    assert target.read_bytes() == b'old'
-    assert list(target.parent.iterdir()) == [target]
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
-    target = tmp_path / 'a.pth'
-    target.write_bytes(b'old')
-
-    def interrupt(descriptor):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr('os.fsync', interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(target, b'new')
-    assert target.read_bytes() == b'old'
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.fixture
-def tool(monkeypatch, capsys):
-    """Runs the tool in this process: (exit code, stdout, stderr)."""
-    main = runpy.run_path(str(TOOL))['main']
-
-    def call(*args):
-        monkeypatch.setattr(sys, 'argv', [str(TOOL), *map(str, args)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            # What the interpreter does with it.
-            code = stop.code or 0
-            if isinstance(code, str):
-                print(code, file=sys.stderr)
-                code = 1
-        return code, *capsys.readouterr()
-
-    return call
-
-
-def test_the_tool_there_and_back(official, tool, tmp_path):
-    ours, back = tmp_path / 'ours.pth', tmp_path / 'back.pth'
-    code, out, _ = tool(official('swin'), ours, '--keep-head')
-    assert code == 0
-    assert 'from entry model' in out and str(ours) in out
-    assert 'left out' not in out
-    code, _, _ = tool(ours, back, '--to', 'official', '--keep-head')
-    assert code == 0
-    tensors = torch.load(back, weights_only=True)['model']
-    expected = tiny_state_dict('swin')
-    assert tensors.keys() == expected.keys()
-    assert all(torch.equal(tensors[key], expected[key]) for key in expected)
-
-
-def test_the_tool_writes_to_the_current_folder(
-    official, tool, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    code, out, _ = tool(official('deit'), '--safetensors')
-    assert code == 0
-    (path,) = tmp_path.glob('inline-deit-custom_3rdparty_in1k_*.safetensors')
-    assert path.name in out
-    assert 'left out: head' in out
-
-
-@pytest.mark.parametrize(
-    'content', [b'', b'<html>', b'PK\x03\x04', b'\x80\x02}q\x00'], ids=str
-)
-def test_the_tool_fails_in_one_sentence(content, tool, tmp_path):
-    source, target = tmp_path / 'a.pth', tmp_path / 'b.pth'
-    source.write_bytes(content)
-    code, out, err = tool(source, target)
-    assert code == 1
-    assert out == ''
-    assert err.startswith('error: ')
-    assert len(err.splitlines()) == 1
-    assert not target.exists()
-
-
-def test_the_tool_explains_itself(tool):
-    code, out, _ = tool('--help')
-    assert code == 0
-    for word in ('SRC', 'DST', '--to', '--key', 'examples', 'official'):
-        assert word in out
