@@ -4,11 +4,12 @@ import difflib
 import hashlib
 import os
 import re
+import string
 import urllib.error
 import urllib.request
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import torch
 from filelock import FileLock
@@ -24,7 +25,13 @@ from rich.progress import (
 )
 
 from .errors import CheckpointError
-from .reading import SUFFIXES, check_file, hash_file
+from .reading import (
+    SUFFIXES,
+    check_file,
+    hash_file,
+    is_safetensors,
+    refuse_other_kinds,
+)
 
 _HOST = 'https://cloud.tsinghua.edu.cn/f/{}/?dl=1'
 
@@ -133,7 +140,8 @@ def _fetch(url: str, path: Path) -> None:
     """Download to a temporary name, check, record the hash, rename."""
     part = path.with_name(path.name + '.part')
     tag = path.with_name(path.name + '.part.tag')
-    request = urllib.request.Request(url, headers={'User-Agent': 'inline_mm'})
+    link = quote(url, safe=string.punctuation)
+    request = urllib.request.Request(link, headers={'User-Agent': 'inline_mm'})
     if part.exists() and tag.exists():
         request.add_header('Range', f'bytes={part.stat().st_size}-')
         # The server starts over where the file has changed meanwhile.
@@ -149,12 +157,15 @@ def _fetch(url: str, path: Path) -> None:
         with part.open('ab' if resumed else 'wb') as file:
             _copy(response, file, path.name)
     try:
-        check_file(part)
+        head = check_file(part)
+        # A server that names no length can break off unseen.
+        if not is_safetensors(head):
+            refuse_other_kinds(part, head)
     except CheckpointError:
         part.unlink()
         tag.unlink(missing_ok=True)
         raise CheckpointError(
-            f'{url} answers with a web page or nothing instead of a '
+            f'{url} answers with a web page, with nothing or with a part of a '
             f'checkpoint; download it in a browser and pass its path'
         ) from None
     digest = hash_file(part)
@@ -207,9 +218,11 @@ def check_record(path: Path, digest: str) -> None:
         CheckpointError: if they differ. Files that weren't downloaded pass.
     """
     record = _hash_path(path)
-    if not record.exists():
+    text = record.read_bytes() if record.is_file() else b''
+    found = re.match(rb'[0-9a-f]{64}\b', text)
+    if found is None:  # none, or not one of ours
         return
-    expected = record.read_text().split()[0]
+    expected = found.group().decode()
     if digest != expected:
         raise CheckpointError(
             f'{path} has changed since it was downloaded (sha256 '

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .convert import list_some
 from .errors import CheckpointError
 
 # The entry of a converted file's meta data with `hash_tensors` of it.
@@ -52,6 +53,24 @@ def check_tensors(
             f'its meta data say {str(expected)[:8]}...); convert or copy it '
             f'again, or save it without {TENSORS_SHA256} if that was you'
         )
+
+
+def check_values(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Make sure that weights are finite numbers of a floating type.
+
+    Raises:
+        CheckpointError: if they aren't, naming the first ones.
+    """
+    for wrong, what in (
+        (lambda t: not t.is_floating_point(), 'no floating-point numbers'),
+        (lambda t: not t.isfinite().all(), 'NaN or infinite values'),
+    ):
+        broken = [key for key, tensor in tensors.items() if wrong(tensor)]
+        if broken:
+            raise CheckpointError(
+                f'{path} holds {what} in {list_some(broken)}; take another '
+                'checkpoint, or save it in float32'
+            )
 
 
 def check_name(path: Path, digest: str, meta: dict) -> None:

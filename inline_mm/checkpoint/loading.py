@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .convert import OFFICIAL, Translation, list_some, translate
 from .errors import CheckpointError
+from .integrity import check_values
 from .matching import Match, is_unbuilt, match_tensors
 from .source import Source, open_source
 
@@ -115,7 +116,7 @@ def load_source(
         for key in found.missing
         if key not in match.missing and is_unbuilt(key, wanted, depth)
     ]
-    _check_finite(source, match.tensors)
+    check_values(source.path, match.tensors)
     if not match.complete and not (allow_partial and match.tensors):
         raise CheckpointError(
             _describe_refusal(source, match, found.variant, target.variant)
@@ -164,17 +165,6 @@ def describe_init(module: nn.Module) -> str:
         f'{info["source"]} (sha256 {info["sha256"][:8]}, matched '
         f'{info["matched"]} of {info["total"]})'
     )
-
-
-def _check_finite(source: Source, tensors: dict[str, Tensor]) -> None:
-    broken = [
-        key for key, value in tensors.items() if not value.isfinite().all()
-    ]
-    if broken:
-        raise CheckpointError(
-            f'{source.path} holds NaN or infinite values in '
-            f'{list_some(broken)}; take an earlier checkpoint'
-        )
 
 
 def _describe_refusal(

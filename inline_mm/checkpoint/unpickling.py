@@ -22,7 +22,6 @@ _ALLOWED = {
     ('collections', 'Counter'): Counter,
     ('builtins', 'set'): set,
     ('builtins', 'frozenset'): frozenset,
-    ('builtins', 'bytearray'): bytearray,
     ('builtins', 'complex'): complex,
     ('builtins', 'slice'): slice,
     ('torch', 'Size'): torch.Size,

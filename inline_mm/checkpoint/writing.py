@@ -14,7 +14,7 @@ from ..version import __version__
 from .convert import OFFICIAL, Translation, describe_misfit
 from .errors import CheckpointError
 from .export import to_official
-from .integrity import TENSORS_SHA256, hash_tensors
+from .integrity import TENSORS_SHA256, check_values, hash_tensors
 from .layout import matching_variants
 from .source import Source, open_source
 
@@ -172,6 +172,7 @@ def _translate(source: Source, official: bool, keep_head: bool) -> Translation:
             f'{source.path} has no classifier head to keep; leave out '
             '--keep-head'
         )
+    check_values(source.path, {**result.tensors, **result.head})
     if official and result.form == OFFICIAL:
         raise CheckpointError(f'{source.path} has official names already')
     return result

@@ -16,18 +16,23 @@ from inline_mm.checkpoint.download import PUBLISHED, download, locate
 from inline_mm.checkpoint.source import open_source
 
 
+def checkpoint(family):
+    buffer = io.BytesIO()
+    torch.save({'model': tiny_state_dict(family)}, buffer)
+    return buffer.getvalue()
+
+
 class Server(http.server.ThreadingHTTPServer):
     """Serves one file; counts requests; can break off or ignore ranges."""
 
     def __init__(self):
         super().__init__(('127.0.0.1', 0), Handler)
-        buffer = io.BytesIO()
-        torch.save({'model': tiny_state_dict('deit')}, buffer)
-        self.data = buffer.getvalue()
+        self.data = checkpoint('deit')
         self.requests = []
         self.tag = '"one"'
         self.ranges = True
         self.break_after = None
+        self.length = True
 
     def url(self, path='/f/weights.pth?dl=1'):
         return f'http://127.0.0.1:{self.server_port}{path}'
@@ -51,7 +56,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         body = server.data[start:]
         self.send_response(206 if start else 200)
-        self.send_header('Content-Length', str(len(body)))
+        if server.length:
+            self.send_header('Content-Length', str(len(body)))
         if server.tag:
             self.send_header('ETag', server.tag)
         self.end_headers()
@@ -91,6 +97,26 @@ def test_a_file_is_fetched_once_and_its_hash_recorded(server, tmp_path):
     assert download(server.url()) == path
     assert len(server.requests) == 1
     assert open_source(server.url()).sha256 == digest
+
+
+def test_a_part_of_unknown_length_is_not_kept(server, tmp_path):
+    server.length, server.break_after = False, 2000
+    with pytest.raises(CheckpointError, match='with a part of a checkpoint'):
+        download(server.url())
+    server.break_after = None
+    assert download(server.url()).read_bytes() == server.data
+
+
+@pytest.mark.parametrize('text', ['', 'no hash', '\xff'])
+def test_other_files_of_the_records_name_are_ignored(text, tmp_path):
+    path = tmp_path / 'weights.pth'
+    torch.save({'model': tiny_state_dict('deit')}, path)
+    path.with_name('weights.pth.sha256').write_text(text, 'latin-1')
+    assert open_source(path).tensors
+
+
+def test_links_may_hold_any_letter(server):
+    assert download(server.url('/f/é ü.pth')).read_bytes() == server.data
 
 
 def test_equal_names_of_different_links_are_kept_apart(server):
@@ -149,7 +175,7 @@ def test_a_broken_download_starts_over_where_it_must(how, server):
         download(server.url())
     server.break_after = None
     if how == 'changed':
-        server.tag, server.data = '"two"', server.data[::-1]
+        server.tag, server.data = '"two"', checkpoint('pvt')
     server.ranges = how != 'no ranges'
     assert download(server.url()).read_bytes() == server.data
 
@@ -183,7 +209,7 @@ def test_a_file_that_changed_since_is_refused(server):
 @pytest.mark.parametrize('data', [b'<!DOCTYPE html><html>Log in', b''])
 def test_web_pages_and_nothing_leave_no_file(data, server):
     server.data = data
-    with pytest.raises(CheckpointError, match='a web page or nothing'):
+    with pytest.raises(CheckpointError, match='a web page, with nothing'):
         download(server.url())
     assert files(module.Path(torch.hub.get_dir()) / 'checkpoints') == []
 

@@ -16,6 +16,7 @@ from small_checkpoints import (
 from inline_mm.checkpoint import (
     CheckpointError,
     InLinePretrained,
+    convert_file,
     convert_official,
     describe_init,
 )
@@ -113,6 +114,16 @@ def test_half_an_output_norm_is_an_error(tmp_path):
 def test_weights_that_are_no_numbers_are_refused(value, official):
     path = official('deit', cls_token=torch.full((1, 1, 24), value))
     with pytest.raises(CheckpointError, match=r'NaN or infinite.*cls_token'):
+        load(build('deit'), path)
+    with pytest.raises(CheckpointError, match=r'NaN or infinite.*cls_token'):
+        convert_file(path, path.with_name('converted.pth'))
+    assert not path.with_name('converted.pth').exists()
+
+
+@pytest.mark.parametrize('dtype', [torch.int8, torch.complex64])
+def test_weights_of_another_type_are_refused(dtype, official):
+    path = official('deit', cls_token=torch.ones(1, 1, 24, dtype=dtype))
+    with pytest.raises(CheckpointError, match=r'no floating.*cls_token'):
         load(build('deit'), path)
 
 
