@@ -10,35 +10,11 @@ import os
 import torch
 import torch.distributed as dist
 from mmengine.model import BaseModel
+from small_archs import ARCHS
 from tiny import DET, build_model, shrink
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import Dataset
 
-ARCHS = {
-    'InLinePVT': dict(
-        embed_dims=(8, 16, 16, 16),
-        depths=(2, 1, 1, 1),
-        num_heads=(1, 1, 2, 2),
-        mlp_ratios=(2, 2, 2, 2),
-        pretrain_img_size=64,
-    ),
-    'InLineSwin': dict(
-        embed_dims=8,
-        depths=(2, 1, 2, 2),
-        num_heads=(1, 1, 2, 2),
-        inline_depths=(2, 1, 1, 0),
-        softmax_window=3,
-        pretrain_img_size=64,
-    ),
-    'InLineCSwin': dict(
-        embed_dims=8,
-        depths=(2, 1, 2, 1),
-        num_heads=(1, 2, 2, 2),
-        inline_depths=(2, 1, 0, 0),
-        softmax_window=2,
-        pretrain_img_size=64,
-    ),
-}
 CASES = [
     dict(type=name, arch=arch, find_unused=find_unused, **options)
     for (name, arch), find_unused, options in itertools.product(
@@ -55,7 +31,7 @@ CASES = [
 ]
 
 
-class BackboneWithFPN(torch.nn.Module):
+class BackboneWithNeck(torch.nn.Module):
     """A backbone and the neck that its outputs fit."""
 
     def __init__(self, find_unused, **backbone):
@@ -63,11 +39,15 @@ class BackboneWithFPN(torch.nn.Module):
         from mmdet.models.necks import FPN
         from mmengine.registry import MODELS
 
+        from inline_mm.models import InLineDeiT, SimplePyramid
+
         self.backbone = MODELS.build(backbone)
-        channels = [
-            self.backbone.num_features[index]
-            for index in self.backbone.out_indices
-        ]
+        channels = self.backbone.num_features
+        if not isinstance(self.backbone, InLineDeiT):
+            channels = [channels[i] for i in self.backbone.out_indices]
+        elif len(channels) == 1:
+            self.neck = SimplePyramid(channels[0], 8)
+            return
         self.neck = FPN(channels, 8, num_outs=len(channels))
 
     def forward(self, x):
@@ -92,7 +72,7 @@ def spread_of_weights(module):
 
 def train_two_steps(rank, case):
     torch.manual_seed(rank)  # DDP has to make the starts equal itself
-    model = BackboneWithFPN(**case)
+    model = BackboneWithNeck(**case)
     wrapped = DistributedDataParallel(
         model, find_unused_parameters=case['find_unused']
     )

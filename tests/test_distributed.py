@@ -13,24 +13,12 @@ from distributed_workers import (
     fsdp_worker,
 )
 
-TIMEOUT = 120
+TIMEOUT = 300
 
 
-def test_ddp_keeps_both_ranks_equal(tmp_path):
-    """With and without the search for unused parameters, recomputing blocks,
-    freezing stages and leaving outputs away.
-    """
-    mp.spawn(backbones_worker, (tmp_path,), nprocs=2)
-    for rank in range(2):
-        results = json.loads((tmp_path / f'{rank}.json').read_text())
-        for case, result in zip(CASES, results, strict=True):
-            assert result['spread'] == 0, case
-            assert result['moved'] > 0, case
-            assert not result['without_gradient'], case
-
-
-def test_a_rank_without_objects_doesnt_hang_the_other(tmp_path):
-    context = mp.spawn(detector_worker, (tmp_path,), nprocs=2, join=False)
+def run_two_processes(worker, folder):
+    """What each process left behind; a hang is ended and fails."""
+    context = mp.spawn(worker, (folder,), nprocs=2, join=False)
     deadline = time.monotonic() + TIMEOUT
     # True once both have ended; False also when one of them has.
     while not context.join(timeout=1):
@@ -38,16 +26,30 @@ def test_a_rank_without_objects_doesnt_hang_the_other(tmp_path):
             for process in context.processes:
                 process.kill()
             pytest.fail(f'the two processes did not end within {TIMEOUT} s')
-    for rank in range(2):
-        result = json.loads((tmp_path / f'{rank}.json').read_text())
+    return [
+        json.loads((folder / f'{rank}.json').read_text()) for rank in range(2)
+    ]
+
+
+def test_ddp_keeps_both_ranks_equal(tmp_path):
+    """With and without the search for unused parameters, recomputing blocks,
+    freezing stages and leaving outputs away.
+    """
+    for results in run_two_processes(backbones_worker, tmp_path):
+        for case, result in zip(CASES, results, strict=True):
+            assert result['spread'] == 0, case
+            assert result['moved'] > 0, case
+            assert not result['without_gradient'], case
+
+
+def test_a_rank_without_objects_doesnt_hang_the_other(tmp_path):
+    for result in run_two_processes(detector_worker, tmp_path):
         assert math.isfinite(result['loss'])
         assert result['spread'] == 0
 
 
 def test_fsdp_shards_and_trains_a_backbone(tmp_path):
-    mp.spawn(fsdp_worker, (tmp_path,), nprocs=2)
-    for rank in range(2):
-        result = json.loads((tmp_path / f'{rank}.json').read_text())
+    for result in run_two_processes(fsdp_worker, tmp_path):
         assert result['wrapped']
         assert result['moved'] > 0
         assert result['spread'] == 0

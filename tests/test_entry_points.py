@@ -6,6 +6,7 @@ and folders named like those of a clone, which must not get in the way.
 
 import importlib.util
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,12 @@ def run_ok(folder, *command):
     return done.output
 
 
+def assert_weights_loaded(output):
+    """Without mmengine's remark on what a checkpoint lacks."""
+    assert 'missing keys' not in output
+    assert 'Load checkpoint from ' in output
+
+
 def make_folder(path):
     lay_out_data(path)
     for package in ('models', 'tools', 'projects', 'configs'):
@@ -115,6 +122,7 @@ def test_stock_test(trained):
         *OPTIONS[name],
     )
     assert f'{SCORE[name]}: ' in output
+    assert_weights_loaded(output)
 
 
 def test_scripts(trained):
@@ -146,6 +154,7 @@ def test_our_test(trained):
         *OPTIONS[name],
     )
     assert f'{SCORE[name]}: ' in output
+    assert_weights_loaded(output)
     with open(folder / 'ours' / 'predictions.pkl', 'rb') as file:
         predictions = pickle.load(file)
     images = list(IMAGE[name].parent.iterdir())
@@ -173,6 +182,10 @@ def test_our_train_and_resume(trained):
     )
     newest = (folder / 'ours-train' / 'last_checkpoint').read_text()
     assert newest.endswith(('epoch_2.pth', 'iter_4.pth'))
+    # Of the two epochs, or four iterations, the first half came from the file.
+    logged = re.findall(r'(?:Epoch|Iter)\(train\) +\[ *(\d+)', output)
+    first = dict(mmdet='2', mmseg='3')[HOST[name]]
+    assert logged[0] == first, logged
     lr = dict(mmdet=2e-4, mmseg=6e-5)[HOST[name]]
     assert f'meant for 16 images, scaled to {lr / 8:g}' in output
 
@@ -204,3 +217,4 @@ def test_our_test_with_augmentation(trained):
         *options,
     )
     assert dict(mmdet='coco/bbox_mAP: ', mmseg='mIoU: ')[HOST[name]] in output
+    assert_weights_loaded(output)

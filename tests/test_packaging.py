@@ -1,5 +1,6 @@
 """The wheel, the source archive and the editable install."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,9 +27,14 @@ PACKED = (
 PIP = [sys.executable, '-m', 'pip', '--disable-pip-version-check']
 
 
-def run(command, cwd):
+def run(command, cwd, **environment):
     result = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=False
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
@@ -86,6 +92,40 @@ def test_wheel_has_every_module_config_and_tool(wheel, project):
         expected = files_below(project / folder)
         assert expected, folder
         assert {f'inline_mm/.mim/{name}' for name in expected} <= names
+
+
+FROM_THE_WHEEL = """
+import sys
+from mmengine.config import Config
+import inline_mm
+from inline_mm.engine.launch import find_config
+
+config = find_config('mask-rcnn_inline-pvt-t_fpn_1x_coco')
+backbone = Config.fromfile(config).model.backbone
+assert backbone.type == 'InLinePVT', backbone
+print(inline_mm.__file__, config, sep='\\n')
+"""
+
+
+def test_unpacked_wheel_finds_its_configs_and_tools(wheel, tmp_path):
+    """From an empty folder, ahead of any other copy that is installed."""
+    site, empty = tmp_path / 'site', tmp_path / 'empty'
+    empty.mkdir()
+    with zipfile.ZipFile(wheel) as content:
+        content.extractall(site)
+    path = dict(PYTHONPATH=str(site))
+    out = run([sys.executable, '-c', FROM_THE_WHEEL], empty, **path)
+    module, config = (Path(line) for line in out.splitlines()[-2:])
+    mim = site / 'inline_mm' / '.mim'
+    assert module == site / 'inline_mm' / '__init__.py'
+    assert config.is_relative_to(mim / 'configs')
+    for tool in ('train', 'convert_checkpoint'):
+        out = run(
+            [sys.executable, mim / 'tools' / f'{tool}.py', '--help'],
+            empty,
+            **path,
+        )
+        assert f'usage: {tool}.py' in out
 
 
 def test_source_archive_gives_the_same_wheel(wheel, project):

@@ -1,6 +1,5 @@
 """Registration: any import order, any scope, any working directory."""
 
-import itertools
 import json
 import os
 import subprocess
@@ -15,13 +14,15 @@ ORDERS = """
 import importlib, itertools, json, os, sys, traceback, warnings
 import torch, torchvision, mmengine.runner, mmcv.ops, matplotlib.pyplot
 warnings.simplefilter('error', UserWarning)
-failures = {}
+failures, tried = [], 0
 for order in itertools.permutations(json.loads(sys.argv[1])):
     child = os.fork()
     if child == 0:
         try:
-            for name in order * 2:
+            for name in order:
                 importlib.import_module(name)
+            # Once more for real, not from the cache.
+            importlib.reload(sys.modules['inline_mm'])
             from mmengine.registry import MODELS
             for name in json.loads(sys.argv[2]):
                 assert MODELS.get(name) is not None, name
@@ -29,8 +30,10 @@ for order in itertools.permutations(json.loads(sys.argv[1])):
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
+    tried += 1
     if os.waitpid(child, 0)[1] != 0:
-        failures['-'.join(order)] = True
+        failures.append('-'.join(order))
+print(tried)
 sys.exit(', '.join(failures) or 0)
 """
 
@@ -69,7 +72,7 @@ def test_import_orders(tmp_path):
         ORDERS, json.dumps(PACKAGES), json.dumps(BACKBONES), cwd=tmp_path
     )
     assert out.returncode == 0, out.stderr[-3000:]
-    assert len(list(itertools.permutations(PACKAGES))) == 24
+    assert out.stdout.split()[-1] == '24'
 
 
 def test_scopes_from_a_folder_that_has_our_folders_names(tmp_path):

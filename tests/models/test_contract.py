@@ -7,39 +7,14 @@ import warnings
 import pytest
 import torch
 from mmengine.registry import MODELS
+from small_archs import ARCHS, HIERARCHICAL, output_grids
 
 import inline_mm  # noqa: F401
 
-# One small model a family: two blocks a stage, so that shifted windows,
-# both kinds of blocks and drop path all occur.
-ARCHS = {
-    'InLinePVT': dict(
-        embed_dims=(16, 32, 48, 64),
-        depths=(2, 1, 2, 1),
-        num_heads=(1, 2, 3, 4),
-        mlp_ratios=(8, 8, 4, 4),
-        pretrain_img_size=64,
-    ),
-    'InLineSwin': dict(
-        embed_dims=16,
-        depths=(2, 2, 3, 2),
-        num_heads=(1, 2, 4, 8),
-        inline_depths=(2, 2, 1, 0),
-        softmax_window=3,
-        pretrain_img_size=64,
-    ),
-    'InLineCSwin': dict(
-        embed_dims=16,
-        depths=(2, 2, 3, 2),
-        num_heads=(1, 2, 4, 8),
-        inline_depths=(2, 2, 1, 0),
-        softmax_window=3,
-        pretrain_img_size=64,
-    ),
-}
-HIERARCHICAL = tuple(ARCHS)
 SIZES = [(32, 32), (33, 97), (64, 224), (96, 130), (61, 127)]
 SUBSETS = [(0, 1, 2, 3), (1, 3), (0, 2), 0, 2, 3]
+# What only backbones with stages take.
+WINDOW = dict(window_size=5)
 
 
 def build(name, **options):
@@ -62,42 +37,34 @@ def backward(outputs):
     sum((out * out).mean() for out in outputs).backward()
 
 
-def stage_side(name, index, side):
-    """Side of stage `index` from that of the stage before."""
-    factor = 4 if index == 0 else 2
-    if name == 'InLinePVT':
-        return side // factor
-    if name == 'InLineCSwin' and index == 0:
-        return (side + 1) // 4
-    return -(-side // factor)
-
-
 @pytest.mark.parametrize('size', SIZES, ids=str)
-@pytest.mark.parametrize('name', HIERARCHICAL)
+@pytest.mark.parametrize('name', ARCHS)
 def test_output_strides_and_channels(name, size):
     model = build(name)
     outputs = model(image(*size))
-    sides = size
-    for index, out in enumerate(outputs):
-        sides = tuple(stage_side(name, index, side) for side in sides)
-        assert out.shape == (2, model.num_features[index], *sides)
+    grids = output_grids(name, size)
+    for out, channels, grid in zip(
+        outputs, model.num_features, grids, strict=True
+    ):
+        assert out.shape == (2, channels, *grid)
         assert torch.isfinite(out).all()
     backward(outputs)
     assert all(p.grad is not None for p in model.parameters())
 
 
 @pytest.mark.parametrize('out_indices', SUBSETS, ids=str)
-@pytest.mark.parametrize('name', HIERARCHICAL)
+@pytest.mark.parametrize('name', ARCHS)
 def test_out_indices_select_and_leave_no_parameter_without_gradient(
     name, out_indices
 ):
-    everything = build(name).eval()
+    """Stages of the hierarchical backbones, blocks of DeiT."""
+    everything = build(name, out_indices=(0, 1, 2, 3)).eval()
     model = build(name, out_indices=out_indices)
     model.load_state_dict(everything.state_dict(), strict=False)
     outputs = model.eval()(image())
     wanted = (out_indices,) if isinstance(out_indices, int) else out_indices
+    assert model.out_indices == wanted
     all_outputs = everything(image())
-    assert len(outputs) == len(wanted)
     for out, index in zip(outputs, wanted, strict=True):
         torch.testing.assert_close(out, all_outputs[index])
     backward(outputs)
@@ -110,12 +77,14 @@ def test_out_indices_select_and_leave_no_parameter_without_gradient(
     [
         ('out_indices', (4,), '0 to 3'),
         ('out_indices', (2, 1), 'increasing'),
+        ('out_indices', -1, '0 to 3'),
         ('out_indices', (), 'increasing'),
         ('arch', 'huge', "'tiny'"),
         ('arch', dict(depths=(1, 1, 1, 1)), 'missing'),
+        ('pretrain_img_size', 0, 'at least'),
         ('frozen_stages', 5, '-1'),
+        ('drop_rate', 1.0, '[0, 1)'),
         ('drop_path_rate', 1.5, '[0, 1)'),
-        ('window_size', 0, 'None'),
         ('kernel', 'gelu', "'identity'"),
         ('normalization', 'l2', "'subtract'"),
     ],
@@ -131,6 +100,12 @@ def test_mistakes_are_refused_with_what_is_expected(
     assert str(value) in str(error.value) or option == 'arch'
 
 
+@pytest.mark.parametrize('name', HIERARCHICAL)
+def test_a_window_without_tokens_is_refused(name):
+    with pytest.raises(ValueError, match=r'None \(global\).* got 0'):
+        build(name, window_size=0)
+
+
 @pytest.mark.parametrize('name', ARCHS)
 def test_unknown_arguments_are_refused_by_name(name):
     """Keys left over from another backbone in a config aren't swallowed."""
@@ -140,8 +115,11 @@ def test_unknown_arguments_are_refused_by_name(name):
 
 @pytest.mark.parametrize('name', ARCHS)
 def test_too_small_images_are_refused(name):
-    with pytest.raises(ValueError, match=r'at least 32.*\(31, 64\)'):
-        build(name)(image(31, 64))
+    least = 16 if name == 'InLineDeiT' else 32
+    build(name)(image(least, 64))
+    found = rf'at least {least}.*\({least - 1}, 64\)'
+    with pytest.raises(ValueError, match=found):
+        build(name)(image(least - 1, 64))
 
 
 @pytest.mark.parametrize('name', ARCHS)
@@ -175,28 +153,45 @@ def test_checkpointing_changes_neither_outputs_nor_gradients(name):
         torch.testing.assert_close(left, right, rtol=0, atol=1e-12)
 
 
+def frozen_prefixes(name, count):
+    """Keys of what `frozen_stages` = `count` names."""
+    if count < 0:
+        return ()
+    if name == 'InLineDeiT':
+        prefixes = ['patch_embed', 'cls_token', 'pos_embed']
+        prefixes += [f'blocks.{index}.' for index in range(count)]
+        return (*prefixes, 'norm.') if count == 4 else tuple(prefixes)
+    prefixes = ['patch_embed', 'stages.0.pos_embed']
+    for index in range(count):
+        prefixes += [f'stages.{index}.', f'norm{index}.']
+    return tuple(prefixes)
+
+
 @pytest.mark.parametrize('with_cp', [False, True])
-@pytest.mark.parametrize('frozen_stages', [0, 1, 3])
-@pytest.mark.parametrize('name', HIERARCHICAL)
+@pytest.mark.parametrize('frozen_stages', [-1, 0, 1, 3, 4])
+@pytest.mark.parametrize('name', ARCHS)
 def test_frozen_stages_stay_bit_for_bit(name, frozen_stages, with_cp):
     model = build(name, frozen_stages=frozen_stages, with_cp=with_cp)
     assert model.train() is model
+    x = image().requires_grad_()
     before = copy.deepcopy(model.state_dict())
-    optimizer = torch.optim.SGD(
-        [p for p in model.parameters() if p.requires_grad], lr=0.1
-    )
-    backward(model(image()))
-    optimizer.step()
-    prefixes = ['patch_embed', 'stages.0.pos_embed']
-    for index in range(frozen_stages):
-        prefixes += [f'stages.{index}.', f'norm{index}.']
+    backward(model(x))
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.data -= 0.1 * parameter.grad
+    prefixes = frozen_prefixes(name, frozen_stages)
     for key, value in model.state_dict().items():
-        frozen = key.startswith(tuple(prefixes))
         # The key part of a qkv bias has no gradient, the others have.
+        frozen = key.startswith(prefixes)
         assert torch.equal(value, before[key]) == frozen, key
-    for index, stage in enumerate(model.stages):
-        assert stage.training == (index >= frozen_stages)
-    assert not model.patch_embed.training
+    is_deit = name == 'InLineDeiT'
+    for index, part in enumerate(model.blocks if is_deit else model.stages):
+        assert part.training == (index >= frozen_stages)
+    drop = model.drop if is_deit else model.stages[0].drop
+    assert model.patch_embed.training == (frozen_stages < 0)
+    assert drop.training == (frozen_stages < 0)
+    # Gradients pass through what is frozen.
+    assert x.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize('name', ARCHS)
@@ -214,7 +209,9 @@ def test_everyday_life_of_a_module(name):
     assert all(out.is_contiguous() for out in want)
     with torch.device('meta'):
         meta = MODELS.build(dict(type=name, arch=ARCHS[name]))
+        traced = meta(torch.empty(2, 3, 64, 96))
     assert all(p.is_meta for p in meta.parameters())
+    assert [out.shape for out in traced] == [out.shape for out in want]
 
 
 @pytest.mark.parametrize('name', ARCHS)
@@ -242,12 +239,16 @@ def test_random_start_is_usable(name):
         dict(normalization='softmax'),
         dict(kernel='exp', normalization='divide'),
         dict(local_residual=False),
-        dict(window_size=5),
+        WINDOW,
     ],
     ids=str,
 )
 @pytest.mark.parametrize('name', ARCHS)
 def test_ablation_switches_change_the_output_and_train(name, options):
+    if options == WINDOW and name not in HIERARCHICAL:
+        with pytest.raises(TypeError, match='window_size'):
+            build(name, **options)
+        return
     plain, switched = build(name).eval(), build(name, **options).eval()
     switched.load_state_dict(plain.state_dict(), strict=False)
     assert any(

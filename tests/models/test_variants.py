@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.registry import MODELS
 from official_keys import OFFICIAL_MODELS, official_keys
+from small_archs import output_grids
 
 import inline_mm  # noqa: F401
 from inline_mm.models import variants
@@ -44,6 +45,22 @@ def test_parameter_count_is_the_official_one(model):
         new = 2 * sum(backbone.num_features[:3])
     ours = sum(parameter.numel() for parameter in backbone.parameters())
     assert ours == official + new
+
+
+@pytest.mark.parametrize('size', [(224, 224), (193, 640)], ids=str)
+@pytest.mark.parametrize('model', VARIANTS)
+def test_shapes_of_every_variant(model, size):
+    """Traced on the meta device, which computes nothing."""
+    name, arch = VARIANTS[model]
+    with torch.device('meta'):
+        backbone = MODELS.build(dict(type=name, arch=arch))
+        outputs = backbone(torch.empty(2, 3, *size))
+    assert [tuple(out.shape) for out in outputs] == [
+        (2, channels, *grid)
+        for channels, grid in zip(
+            backbone.num_features, output_grids(name, size), strict=True
+        )
+    ]
 
 
 @pytest.mark.parametrize('size', [(33, 97), (64, 224), (223, 225)], ids=str)

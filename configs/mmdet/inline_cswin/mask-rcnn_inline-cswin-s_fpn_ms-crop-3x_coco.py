@@ -11,7 +11,8 @@
 _base_ = [
     '../_base_/models/mask-rcnn_inline-swin_fpn.py',
     '../_base_/datasets/coco_instance_ms-crop.py',
-    '../_base_/schedules/cswin_3x.py',
+    '../_base_/schedules/36e.py',
+    '../_base_/schedules/cswin_adamw.py',
     '../_base_/default_runtime.py',
 ]
 

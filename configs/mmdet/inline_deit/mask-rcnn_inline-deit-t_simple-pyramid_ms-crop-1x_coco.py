@@ -12,7 +12,8 @@
 _base_ = [
     '../_base_/models/mask-rcnn_inline-deit_simple-pyramid.py',
     '../_base_/datasets/coco_instance_ms-crop.py',
-    '../_base_/schedules/deit_1x.py',
+    '../_base_/schedules/12e.py',
+    '../_base_/schedules/deit_adamw.py',
     '../_base_/default_runtime.py',
 ]
 

@@ -12,7 +12,8 @@
 _base_ = [
     '../_base_/models/cascade-mask-rcnn_inline-swin_fpn_4conv1fc-giou.py',
     '../_base_/datasets/coco_instance_ms-crop.py',
-    '../_base_/schedules/swin_1x.py',
+    '../_base_/schedules/12e.py',
+    '../_base_/schedules/swin_adamw.py',
     '../_base_/default_runtime.py',
 ]
 

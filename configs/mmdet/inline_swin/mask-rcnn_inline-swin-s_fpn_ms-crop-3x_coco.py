@@ -12,7 +12,8 @@
 _base_ = [
     '../_base_/models/mask-rcnn_inline-swin_fpn.py',
     '../_base_/datasets/coco_instance_ms-crop.py',
-    '../_base_/schedules/swin_3x.py',
+    '../_base_/schedules/36e.py',
+    '../_base_/schedules/swin_adamw.py',
     '../_base_/default_runtime.py',
 ]
 

@@ -1,5 +1,5 @@
-# Swin's, without its rule for bias tables: this family has none.
-_base_ = './swin_1x.py'
+# 36 epochs, called 3x: steps at 27 and 33.
+_base_ = './12e.py'
 
 train_cfg = dict(max_epochs=36)
 
@@ -16,9 +16,3 @@ param_scheduler = [
         gamma=0.1,
     ),
 ]
-
-optim_wrapper = dict(
-    paramwise_cfg=dict(
-        custom_keys=dict(_delete_=True, norm=dict(decay_mult=0.0))
-    )
-)

@@ -1,5 +1,5 @@
 # Swin's, without its rule for bias tables: this family has none.
-_base_ = './swin_1x.py'
+_base_ = './swin_adamw.py'
 
 optim_wrapper = dict(
     paramwise_cfg=dict(

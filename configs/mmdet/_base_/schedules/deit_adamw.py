@@ -1,5 +1,5 @@
 # Swin's, with rules for this family's tables.
-_base_ = './swin_1x.py'
+_base_ = './swin_adamw.py'
 
 optim_wrapper = dict(
     paramwise_cfg=dict(
