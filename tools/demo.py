@@ -1,7 +1,7 @@
 """Train, test and draw a few small models on the bundled images.
 
 Mask R-CNN with InLine-PVT, with Swin and with a frozen InLine-PVT on 8 COCO
-images, then Semantic FPN with InLine-PVT on 3 ADE20K pairs: 6 to 10
+images, then Semantic FPN with InLine-PVT on 3 ADE20K pairs: 5 to 10
 minutes on 2 cores. A call starts afresh: it never resumes or mixes.
 """
 

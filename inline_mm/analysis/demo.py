@@ -77,7 +77,7 @@ def run_all(root, out, iters=None):
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     say = console.print
     say(
-        f'{len(RUNS)} short trainings on the bundled images; 6 to 10 minutes '
+        f'{len(RUNS)} short trainings on the bundled images; 5 to 10 minutes '
         f'on 2 cores.\nFull logs: {out}/runs/*/console.log'
     )
     start = time.time()
