@@ -4,6 +4,7 @@ The launchers serve mmdet, mmsegmentation and mmpretrain alike: the config's
 ``default_scope`` says which, and mmengine's runner imports that one alone.
 """
 
+import atexit
 import difflib
 import os
 import traceback
@@ -209,6 +210,8 @@ def _use_cpu_processes(cfg: Config) -> None:
             '(--launcher pytorch)'
         )
     torch.distributed.init_process_group('gloo')
+    # Left to the interpreter's end, gloo's threads can abort the process.
+    atexit.register(torch.distributed.destroy_process_group)
     wrapper = dict(
         type='MMDistributedDataParallel',
         broadcast_buffers=False,
