@@ -80,6 +80,7 @@ def test_train_refuses(tmp_path, arguments, words):
         ([DET, 'none.pth'], ["'none.pth' is not a file", 'a.pth']),
         ([DET, 'empty.pth'], ['empty.pth', 'empty']),
         ([DET, 'page.pth'], ['page.pth', 'web page']),
+        ([DET, 'official.pth'], ["under 'model'", '--keep-head']),
         (
             [SEG, 'a.pth', '--tta', '--cfg-options', 'tta_pipeline=None'],
             ['tta_model and tta_pipeline'],
@@ -94,6 +95,7 @@ def test_train_refuses(tmp_path, arguments, words):
 )
 def test_test_refuses(tmp_path, arguments, words):
     torch.save(dict(state_dict={}), tmp_path / 'a.pth')
+    torch.save(dict(model={}), tmp_path / 'official.pth')
     (tmp_path / 'empty.pth').touch()
     (tmp_path / 'page.pth').write_text('<!DOCTYPE html><html></html>')
     sentence = refused(tmp_path, TOOLS / 'test.py', *arguments)
@@ -103,13 +105,13 @@ def test_test_refuses(tmp_path, arguments, words):
 
 def test_test_refuses_weights_that_leave_the_model_random(tmp_path):
     lay_out_data(tmp_path)
-    official = dict(model={'head.weight': torch.zeros(1)})
-    torch.save(official, tmp_path / 'official.pth')
+    other = dict(state_dict={'head.weight': torch.zeros(1)})
+    torch.save(other, tmp_path / 'other.pth')
     sentence = refused(
         tmp_path,
         TOOLS / 'test.py',
         DET,
-        'official.pth',
+        'other.pth',
         '--cfg-options',
         *OPTIONS[DET],
     )

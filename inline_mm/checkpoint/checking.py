@@ -19,7 +19,8 @@ def check_checkpoint(path: str | Path) -> None:
     mmengine ends in a traceback for most of what this refuses: a missing
     file (names near it are listed), a folder, an empty file, a web page, a
     file that was cut off, one of another kind (safetensors too, which
-    mmengine doesn't read), a pickled object that isn't a dict.
+    mmengine doesn't read), a pickled object that isn't a dict, a file of the
+    official layout.
 
     The pickle is read, without executing anything in it; of a zip archive,
     which torch.save has written since 1.6, no tensor is. So changed values
@@ -49,4 +50,12 @@ def check_checkpoint(path: str | Path) -> None:
         raise CheckpointError(
             f'{path} holds a {type(content).__name__}, expected a dict of '
             'tensors'
+        )
+    if 'state_dict' not in content and isinstance(
+        content.get('model'), Mapping
+    ):
+        raise CheckpointError(
+            f"{path} has its weights under 'model', as official files do, "
+            'which the runners do not read; convert it with '
+            'tools/convert_checkpoint.py (--keep-head for a classifier)'
         )

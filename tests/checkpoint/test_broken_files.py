@@ -94,7 +94,7 @@ def test_truncated_files(share, options, tmp_path):
 
 def test_damaged_tensors(tmp_path):
     path = tmp_path / 'file.pth'
-    torch.save({'model': tiny_state_dict('deit')}, path)
+    torch.save({'state_dict': tiny_state_dict('deit')}, path)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 255
     path.write_bytes(data)
