@@ -97,6 +97,7 @@ class HierarchicalBackbone(BaseModule):
     output_norm: bool
     position_tables = False
     pool_input = False
+    lepe = False
 
     def __init__(
         self,
@@ -244,6 +245,7 @@ class HierarchicalBackbone(BaseModule):
             self.num_features[index],
             self.arch['num_heads'][index],
             shifted=position % 2 == 1,
+            lepe=self.lepe,
             drop_rate=self.drop_rate,
             **self.attention_cfg,
         )

@@ -8,7 +8,7 @@ from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.registry import MODELS
 from torch import nn
 
-from ..layers import ConvDownsample, InLineAttention, StripeAttention
+from ..layers import ConvDownsample, StripeAttention
 from .hierarchical import NUM_STAGES, HierarchicalBackbone
 from .variants import CSWIN
 
@@ -64,6 +64,7 @@ class InLineCSwin(HierarchicalBackbone):
     norm_eps = 1e-5
     output_norm = True
     pool_input = True
+    lepe = True
 
     def _make_patch_embed(self, in_channels: int) -> nn.Module:
         return PatchEmbed(
@@ -83,16 +84,6 @@ class InLineCSwin(HierarchicalBackbone):
             stride=2,
             padding=1,
             norm_cfg=dict(type='LN', eps=self.norm_eps),
-        )
-
-    def _make_inline_attention(self, index: int, position: int) -> nn.Module:
-        return InLineAttention(
-            self.num_features[index],
-            self.arch['num_heads'][index],
-            shifted=position % 2 == 1,
-            lepe=True,
-            drop_rate=self.drop_rate,
-            **self.attention_cfg,
         )
 
     def _make_softmax_attention(self, index: int, position: int) -> nn.Module:
