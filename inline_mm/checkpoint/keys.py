@@ -48,26 +48,6 @@ def _split_qkv(qkv: Tensor) -> tuple[Tensor, Tensor]:
 MERGE_QKV = Transform(lambda q, kv: torch.cat([q, kv]), _split_qkv)
 
 
-def _concat_to_unfold(tensor: Tensor) -> Tensor:
-    """Channels of a 2x2 merge from (column, row, C) to (C, row, column).
-
-    The official layer concatenates the four neighbours down the columns
-    first; mmcv's `PatchMerging` uses `nn.Unfold`, which puts channels first.
-    """
-    *lead, channels = tensor.shape
-    grid = tensor.reshape(*lead, 2, 2, channels // 4)
-    return grid.transpose(-1, -3).reshape(*lead, channels)
-
-
-def _unfold_to_concat(tensor: Tensor) -> tuple[Tensor]:
-    *lead, channels = tensor.shape
-    grid = tensor.reshape(*lead, channels // 4, 2, 2)
-    return (grid.transpose(-1, -3).reshape(*lead, channels),)
-
-
-MERGE_ORDER = Transform(_concat_to_unfold, _unfold_to_concat)
-
-
 @dataclass(frozen=True)
 class Rule:
     """One line of a table.
@@ -163,13 +143,11 @@ SWIN = [
         'layers.{i-1}.downsample.norm.{p}',
         'stages.{i}.downsample.norm.{p}',
         DOWNSAMPLE,
-        MERGE_ORDER,
     ),
     _rule(
         'layers.{i-1}.downsample.reduction.weight',
         'stages.{i}.downsample.reduction.weight',
         DOWNSAMPLE,
-        MERGE_ORDER,
     ),
     *_block_rules(_SWIN_BLOCK, _OURS),
     _rule(f'{_SWIN_BLOCK}.attn.qkv.{{p}}', f'{_OURS}.attn.qkv.{{p}}', BLOCK),

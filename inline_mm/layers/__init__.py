@@ -2,17 +2,18 @@
 
 from .attention import InLineAttention
 from .block import Block
-from .downsample import ConvDownsample
+from .downsample import ConvDownsample, PatchMerging
 from .position import resize_bias_table, resize_position_table
 from .softmax import WindowAttention
 from .stripes import StripeAttention
-from .tokens import map_to_tokens, tokens_to_map
+from .tokens import map_to_tokens, tokens_to_map, tokens_to_output
 from .windows import WindowLayout
 
 __all__ = [
     'Block',
     'ConvDownsample',
     'InLineAttention',
+    'PatchMerging',
     'StripeAttention',
     'WindowAttention',
     'WindowLayout',
@@ -20,4 +21,5 @@ __all__ = [
     'resize_bias_table',
     'resize_position_table',
     'tokens_to_map',
+    'tokens_to_output',
 ]

@@ -6,6 +6,11 @@ from mmcv.cnn.bricks.transformer import FFN
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+# Hidden values of a chunk, which so stays in a core's cache, and from how
+# many on chunks pay: measured on CPUs (docs/performance.md).
+CHUNK = 2**18
+CHUNK_FROM = 6 * 10**6
+
 
 class Block(nn.Module):
     """Pre-norm block: attention, then a feed-forward network.
@@ -63,4 +68,27 @@ class Block(nn.Module):
         pooled_from = (x,) if self.pool_input else ()
         attended = self.attn(self.norm1(x), hw_shape, *pooled_from)
         x = x + self.drop_path(attended)
+        if not self._pays_in_chunks(x):
+            return self._feed_forward(x)
+        rows = max(1, CHUNK // self.ffn.feedforward_channels)
+        chunks = x.flatten(0, 1).split(rows)
+        return torch.cat([self._feed_forward(c) for c in chunks]).view_as(x)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
         return self.ffn(self.norm2(x), identity=x)
+
+    def _pays_in_chunks(self, x: Tensor) -> bool:
+        """Whether the feed-forward half should work on a few tokens at once.
+
+        Its hidden layer is the largest tensor of a block. Without gradients
+        it needn't exist as a whole. Dropped paths are drawn per sample, so
+        that samples must stay apart; a compiler would unroll the loop.
+        """
+        if (
+            torch.is_grad_enabled()
+            or self.training
+            or torch.compiler.is_compiling()
+        ):
+            return False
+        hidden = x.shape[0] * x.shape[1] * self.ffn.feedforward_channels
+        return x.device.type == 'cpu' and hidden > CHUNK_FROM

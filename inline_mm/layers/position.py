@@ -26,7 +26,10 @@ def resize_position_table(
         Tensor: (1, num_prefix_tokens + H * W, C); `table` itself where the
         grids are equal.
     """
-    if tuple(grid) == tuple(hw_shape):
+    # A symbolic size (export) can't be compared: it is always resized, which
+    # leaves a table of equal grid as it is.
+    symbolic = any(isinstance(side, torch.SymInt) for side in hw_shape)
+    if not symbolic and tuple(grid) == tuple(hw_shape):
         return table
     prefix, positions = table.split(
         [num_prefix_tokens, table.shape[1] - num_prefix_tokens], dim=1

@@ -4,6 +4,9 @@ Source: Liu et al., Swin Transformer (arXiv 2103.14030), section 3.2. Two
 choices are ours (docs/design.md, section 3): a map that fits into one window
 along an axis isn't shifted along it, and the windows of InLine blocks shrink
 to the map, as at the pretraining size of every published model.
+
+While a model is exported, sizes are symbolic: whether lines are padded or
+shifted isn't known, so both are always done, by amounts that may be zero.
 """
 
 from dataclasses import dataclass
@@ -61,7 +64,7 @@ class WindowLayout:
             for side in hw_shape
         )
         shift = tuple(
-            size // 2 if shifted and side > size else 0
+            _half_window(side, size) if shifted else 0
             for side, size in zip(hw_shape, window, strict=True)
         )
         return cls(tuple(hw_shape), window, shift)
@@ -70,7 +73,7 @@ class WindowLayout:
     def counts(self) -> tuple[int, int]:
         """Rows and columns of windows after padding."""
         return tuple(
-            -(-side // size)
+            (side + size - 1) // size
             for side, size in zip(self.hw_shape, self.window, strict=True)
         )
 
@@ -97,10 +100,10 @@ class WindowLayout:
         batch, _, channels = x.shape
         x = x.reshape(batch, *self.hw_shape, channels)
         vertical, horizontal = self.padding
-        if any(vertical) or any(horizontal):
+        if may_be_any(*vertical, *horizontal):
             x = F.pad(x, (0, 0, *horizontal, *vertical))
-        if any(self.shift):
-            x = torch.roll(x, (-self.shift[0], -self.shift[1]), (1, 2))
+        if may_be_any(*self.shift):
+            x = _roll(x, (-self.shift[0], -self.shift[1]))
         x = x.reshape(batch, rows, size_y, columns, size_x, channels)
         return x.transpose(2, 3).reshape(-1, size_y * size_x, channels)
 
@@ -113,8 +116,8 @@ class WindowLayout:
         x = x.transpose(2, 3).reshape(
             -1, rows * size_y, columns * size_x, channels
         )
-        if any(self.shift):
-            x = torch.roll(x, self.shift, (1, 2))
+        if may_be_any(*self.shift):
+            x = _roll(x, self.shift)
         (top, _), (left, _) = self.padding
         x = x[:, top : top + height, left : left + width]
         return x.reshape(-1, height * width, channels)
@@ -126,7 +129,7 @@ class WindowLayout:
             Tensor: (windows, tokens, tokens) of 0 and `MASKED`, float32, to
             be added to the scores of the softmax.
         """
-        if not any(self.shift):
+        if not may_be_any(*self.shift):
             return None
         rows, columns = (self._axis_labels(axis, device) for axis in (0, 1))
         regions = 3 * rows[:, None] + columns[None, :]
@@ -138,12 +141,38 @@ class WindowLayout:
         )
 
     def _axis_labels(self, axis: int, device: torch.device) -> Tensor:
-        """0, 1, 2 for the parts of an axis that aren't neighbours."""
+        """0, 1, 2 for the parts of an axis that aren't neighbours.
+
+        Without a shift each window has one label, so that nothing is masked.
+        """
         size, shift = self.window[axis], self.shift[axis]
-        position = torch.arange(self.counts[axis] * size, device=device)
-        if not shift:
-            return torch.zeros_like(position)
-        length = position.numel()
+        length = self.counts[axis] * size
+        position = torch.arange(length, device=device)
         return (position >= length - size).long() + (
             position >= length - shift
         ).long()
+
+
+def _half_window(side: int, size: int) -> int:
+    """Half a window of `size` where the side holds several, else 0."""
+    if isinstance(side, torch.SymInt):
+        return size // 2 * torch.sym_min((side - 1) // size, 1)
+    return size // 2 if side > size else 0
+
+
+def _roll(x: Tensor, shift: tuple[int, int]) -> Tensor:
+    """A cyclic shift down and to the right of (B, H, W, C)."""
+    if not any(isinstance(lines, torch.SymInt) for lines in shift):
+        return torch.roll(x, shift, (1, 2))
+    for axis, lines in zip((1, 2), shift, strict=True):  # ONNX has no roll
+        length = x.shape[axis]
+        source = torch.arange(length, device=x.device) - lines
+        source = torch.where(source < 0, source + length, source)
+        source = torch.where(source < length, source, source - length)
+        x = x.index_select(axis, source)
+    return x
+
+
+def may_be_any(*lines: int) -> bool:
+    """Whether any number of lines is, or, being symbolic, may be not zero."""
+    return any(isinstance(n, torch.SymInt) or n for n in lines)

@@ -73,7 +73,8 @@ def check_frozen_stages(frozen_stages: int, num_stages: int) -> None:
 
 def check_image(x: Tensor, min_side: int) -> None:
     """Raise ValueError for images smaller than one token of the last stage."""
-    if min(x.shape[-2:]) < min_side:
+    # Not their minimum: a compiler would have to know which is smaller.
+    if any(side < min_side for side in x.shape[-2:]):
         raise ValueError(
             f'images must be at least {min_side} pixels high and wide, got '
             f'{tuple(x.shape[-2:])}'

@@ -4,7 +4,7 @@ import torch
 from mmengine.model import BaseModule, ModuleList
 from torch import Tensor, nn
 
-from ..layers import Block, InLineAttention, tokens_to_map
+from ..layers import Block, InLineAttention, tokens_to_output
 from ..layers.position import resize_position_table
 from .checks import (
     check_drop_rates,
@@ -14,6 +14,7 @@ from .checks import (
     check_pretrain_img_size,
     check_window_size,
 )
+from .true_sizes import forward_true_sizes
 from .variants import get_variant
 
 NUM_STAGES = 4
@@ -95,6 +96,7 @@ class HierarchicalBackbone(BaseModule):
     variants: dict[str, dict]
     norm_eps: float
     output_norm: bool
+    takes_true_sizes = True
     position_tables = False
     pool_input = False
     lepe = False
@@ -148,14 +150,39 @@ class HierarchicalBackbone(BaseModule):
                 self.add_module(f'norm{index}', norm)
         self._freeze()
 
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) to the maps of `out_indices`.
+    def forward(
+        self, x: Tensor, true_sizes: list[tuple[int, int]] | None = None
+    ) -> tuple[Tensor, ...]:
+        """Images to the maps of `out_indices`.
+
+        Args:
+            x (Tensor): (B, in_channels, H, W), H and W at least 32 pixels.
+            true_sizes (list[tuple[int, int]] | None): height and width of
+                each image without padding, which then stays out of the
+                attention, see `TrueSizeHook`. Defaults to None: all of x is
+                image.
 
         Returns:
-            tuple[Tensor]: (B, C_i, H_i, W_i) at strides 4, 8, 16, 32, for any
-            H and W of at least 32 pixels.
+            tuple[Tensor]: (B, C_i, H_i, W_i) at strides 4, 8, 16, 32.
         """
+        if true_sizes is None:
+            return self._forward(x)
+        sizes = [
+            tuple(self._map_side(side, index) for side in x.shape[-2:])
+            for index in self.out_indices
+        ]
+        return forward_true_sizes(
+            self._forward, x, true_sizes, sizes, STRIDES[-1]
+        )
+
+    def _map_side(self, side: int, index: int) -> int:
+        """Side of the map of stage `index` for a side of the image."""
+        return -(-side // STRIDES[index])
+
+    def _forward(self, x: Tensor) -> tuple[Tensor, ...]:
         check_image(x, min_side=STRIDES[-1])
+        # With channels last, tokens are a view of the convolution's output.
+        x = x.contiguous(memory_format=torch.channels_last)
         x, hw_shape = self.patch_embed(x)
         outputs = []
         for index, stage in enumerate(self.stages):
@@ -164,7 +191,7 @@ class HierarchicalBackbone(BaseModule):
                 out = x
                 if self.output_norm:
                     out = getattr(self, f'norm{index}')(out)
-                outputs.append(tokens_to_map(out, hw_shape).contiguous())
+                outputs.append(tokens_to_output(out, hw_shape))
         return tuple(outputs)
 
     def train(self, mode: bool = True) -> 'HierarchicalBackbone':

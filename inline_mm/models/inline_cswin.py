@@ -76,6 +76,9 @@ class InLineCSwin(HierarchicalBackbone):
             norm_cfg=dict(type='LN', eps=self.norm_eps),
         )
 
+    def _map_side(self, side: int, index: int) -> int:
+        return -(-((side + 1) // 4) // 2**index)
+
     def _make_downsample(self, index: int) -> nn.Module:
         return ConvDownsample(
             self.num_features[index - 1],

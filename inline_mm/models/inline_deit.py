@@ -14,7 +14,7 @@ from ..layers import (
     Block,
     InLineAttention,
     resize_position_table,
-    tokens_to_map,
+    tokens_to_output,
 )
 from .checks import (
     check_drop_rates,
@@ -24,6 +24,7 @@ from .checks import (
     check_pretrain_img_size,
 )
 from .hierarchical import random_first
+from .true_sizes import forward_true_sizes
 from .variants import DEIT, get_variant
 
 PATCH = 16
@@ -77,6 +78,8 @@ class InLineDeiT(BaseModule):
             ``dict(type='InLinePretrained', checkpoint=...)`` loads official
             or converted weights. Defaults to None, random.
     """
+
+    takes_true_sizes = True
 
     def __init__(
         self,
@@ -169,13 +172,35 @@ class InLineDeiT(BaseModule):
             with_cp=with_cp,
         )
 
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) to the outputs of `out_indices`.
+    def forward(
+        self, x: Tensor, true_sizes: list[tuple[int, int]] | None = None
+    ) -> tuple[Tensor, ...]:
+        """Images to the outputs of `out_indices`.
+
+        Args:
+            x (Tensor): (B, in_channels, H, W), H and W at least 16 pixels.
+            true_sizes (list[tuple[int, int]] | None): height and width of
+                each image without padding, which then stays out of the
+                attention, see `TrueSizeHook`; for maps only. Defaults to
+                None: all of x is image.
 
         Returns:
             tuple[Tensor]: maps (B, C, ceil(H / 16), ceil(W / 16)), or class
-            tokens (B, C), for any H and W of at least 16 pixels.
+            tokens (B, C).
         """
+        if true_sizes is None:
+            return self._forward(x)
+        if self.out_type != 'featmap':
+            raise ValueError(
+                "true_sizes need out_type='featmap', got "
+                f'{self.out_type!r}: images of a classifier have one size'
+            )
+        size = tuple(-(-side // PATCH) for side in x.shape[-2:])
+        return forward_true_sizes(
+            self._forward, x, true_sizes, [size] * len(self.out_indices), PATCH
+        )
+
+    def _forward(self, x: Tensor) -> tuple[Tensor, ...]:
         check_image(x, min_side=PATCH)
         x, hw_shape = self.patch_embed(x)
         x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)
@@ -203,7 +228,7 @@ class InLineDeiT(BaseModule):
     def _output(self, x: Tensor, hw_shape: tuple[int, int]) -> Tensor:
         if self.out_type == 'cls_token':
             return x[:, 0]
-        return tokens_to_map(x[:, 1:], hw_shape).contiguous()
+        return tokens_to_output(x[:, 1:], hw_shape)
 
     def _freeze(self) -> None:
         """Freeze what `frozen_stages` names."""

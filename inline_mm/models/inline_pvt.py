@@ -9,7 +9,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from ..layers import ConvDownsample
-from .hierarchical import HierarchicalBackbone
+from .hierarchical import STRIDES, HierarchicalBackbone
 from .variants import PVT
 
 # Patch embeddings and blocks have norms of different eps.
@@ -70,6 +70,9 @@ class InLinePVT(HierarchicalBackbone):
             padding=0,
             norm_cfg=EMBED_NORM,
         )
+
+    def _map_side(self, side: int, index: int) -> int:
+        return side // STRIDES[index]
 
     def _make_downsample(self, index: int) -> nn.Module:
         return ConvDownsample(

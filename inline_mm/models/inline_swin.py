@@ -4,11 +4,11 @@ Paper: Bridging the Divide: Reconsidering Softmax and Linear Attention
 (arXiv 2412.06590), on Swin (arXiv 2103.14030).
 """
 
-from mmcv.cnn.bricks.transformer import PatchEmbed, PatchMerging
+from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.registry import MODELS
 from torch import nn
 
-from ..layers import WindowAttention
+from ..layers import PatchMerging, WindowAttention
 from .hierarchical import HierarchicalBackbone
 from .variants import SWIN
 
@@ -72,7 +72,7 @@ class InLineSwin(HierarchicalBackbone):
         return PatchMerging(
             self.num_features[index - 1],
             self.num_features[index],
-            norm_cfg=dict(type='LN', eps=self.norm_eps),
+            self.norm_eps,
         )
 
     def _make_softmax_attention(self, index: int, position: int) -> nn.Module:

@@ -5,27 +5,15 @@ same shape. Source: arXiv 2412.06590 (InLine, equations of section 4);
 `inline_mm.ops.naive` holds the definitions that these are tested against.
 """
 
-from contextlib import AbstractContextManager, nullcontext
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .precision import statistics_dtype, without_autocast
+
 # A sum of products below this is taken as this, with its sign kept: the usual
 # guard of the linear attentions that divide.
 DIVIDE_EPS = 1e-6
-
-
-def _statistics_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Sums over tokens are taken in float32 at least (float64 stays)."""
-    return torch.promote_types(dtype, torch.float32)
-
-
-def _without_autocast(device_type: str) -> AbstractContextManager:
-    """No autocast; the meta device knows none."""
-    if device_type == 'meta':
-        return nullcontext()
-    return torch.autocast(device_type, enabled=False)
 
 
 def inline_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -49,8 +37,8 @@ def inline_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         Tensor: (B, heads, N, head_dim), in the dtype of q.
     """
     num_tokens, head_dim = k.shape[-2:]
-    with _without_autocast(q.device.type):
-        dtype = _statistics_dtype(q.dtype)
+    with without_autocast(q.device.type):
+        dtype = statistics_dtype(q.dtype)
         values = v.to(dtype)
         keys = k.to(dtype)
         keys = (keys - keys.mean(-2, keepdim=True)) * (
@@ -78,8 +66,8 @@ def divide_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         Tensor: (B, heads, N, head_dim), in the dtype of q.
     """
     num_tokens, head_dim = k.shape[-2:]
-    with _without_autocast(q.device.type):
-        dtype = _statistics_dtype(q.dtype)
+    with without_autocast(q.device.type):
+        dtype = statistics_dtype(q.dtype)
         keys = k.to(dtype) * (head_dim**-0.5 / num_tokens)
         queries = q.to(dtype)
         numerator = queries @ (keys.transpose(-2, -1) @ v.to(dtype))

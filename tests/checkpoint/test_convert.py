@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from mmcv.cnn.bricks.transformer import PatchMerging
 from official_keys import OFFICIAL_MODELS, meta_state_dict
 from small_checkpoints import (
     CLASSES,
@@ -18,6 +17,7 @@ from inline_mm.checkpoint import (
     identify,
     to_official,
 )
+from inline_mm.layers import PatchMerging
 
 SIZES = {'t': 'tiny', 's': 'small', 'm': 'medium', 'l': 'large', 'b': 'base'}
 
@@ -127,11 +127,11 @@ def test_pvt_queries_come_before_keys_and_values():
     assert torch.equal(qkv[40:], official['block3.1.attn.kv.weight'])
 
 
-def test_swin_merging_sees_the_neighbours_in_our_order():
+def test_swin_merging_sees_the_neighbours_in_official_order():
     official = tiny_state_dict('swin')
     ours = convert_official(official)
     channels = official['layers.0.downsample.norm.weight'].numel() // 4
-    merging = PatchMerging(channels, 2 * channels)
+    merging = PatchMerging(channels, 2 * channels, norm_eps=1e-5)
     prefix = 'stages.1.downsample.'
     merging.load_state_dict(
         {

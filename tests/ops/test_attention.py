@@ -88,6 +88,81 @@ def test_half_precision_keeps_its_digits(dtype, scale):
     assert error < (2e-2 if dtype is torch.float16 else 5e-2)
 
 
+def folded_attention(x, weight, bias, heads):
+    """`fold_inline_attention` applied to tokens."""
+    scale = (x.shape[2] // heads) ** -0.5
+    mean, covariance = ops.token_moments(x, scale)
+    matrix, constant = ops.fold_inline_attention(
+        mean, covariance, weight, bias, heads
+    )
+    return x @ matrix + constant
+
+
+def attention_by_heads(attend, x, weight, bias, heads):
+    """Projection, `attend` for each head, heads side by side."""
+    qkv = torch.nn.functional.linear(x, weight, bias)
+    q, k, v = qkv.unflatten(2, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+    return attend(q, k, v).transpose(1, 2).flatten(2)
+
+
+def draw_layer(batch, tokens, channels, offset=0.0):
+    """Tokens and a projection (x, weight, bias), float64, with gradients."""
+    generator = torch.Generator().manual_seed(2)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    x = draw(batch, tokens, channels) + offset * draw(channels)
+    weight = draw(3 * channels, channels) * channels**-0.5
+    return [t.requires_grad_() for t in (x, weight, draw(3 * channels))]
+
+
+@pytest.mark.parametrize(
+    ('batch', 'tokens', 'channels', 'heads'),
+    [(1, 1, 8, 2), (2, 3, 8, 1), (8, 97, 12, 3), (3, 1000, 16, 4)],
+)
+@pytest.mark.parametrize('offset', [0.0, 50.0])
+def test_folded_form_equals_definition(batch, tokens, channels, heads, offset):
+    tensors = draw_layer(batch, tokens, channels, offset)
+    got = outputs_and_gradients(
+        lambda *t: folded_attention(*t, heads), tensors
+    )
+    want = outputs_and_gradients(
+        lambda *t: attention_by_heads(naive.naive_inline_attention, *t, heads),
+        tensors,
+    )
+    for name, left, right in zip(
+        ('output', 'x', 'weight', 'bias'), got, want, strict=True
+    ):
+        # The definition loses the digits of a shared mean, squared.
+        size = right.abs().max().clamp(min=1) * max(1, offset**2)
+        tolerance = 1e-10 if name == 'output' else 1e-9
+        assert (left - right).abs().max() <= tolerance * size, name
+
+
+@pytest.mark.parametrize('offset', [0.0, 50.0])
+def test_folded_form_equals_heads_on_many_tokens(offset):
+    """64,000 tokens, as on the largest maps of a detector."""
+    tensors = draw_layer(1, 64000, 8, offset)
+    got = outputs_and_gradients(lambda *t: folded_attention(*t, 2), tensors)
+    want = outputs_and_gradients(
+        lambda *t: attention_by_heads(ops.inline_attention, *t, 2), tensors
+    )
+    for left, right in zip(got, want, strict=True):
+        size = right.abs().max().clamp(min=1)
+        assert (left - right).abs().max() <= 1e-10 * size
+
+
+def test_moments_of_tokens_pass_gradcheck_twice():
+    x = draw_layer(2, 5, 3)[0]
+
+    def moments(x):
+        return ops.token_moments(x, 0.7)
+
+    assert torch.autograd.gradcheck(moments, x)
+    assert torch.autograd.gradgradcheck(moments, x)
+
+
 @pytest.mark.parametrize(
     'shape', [(1, 1, 1, 3), (2, 5, 3, 4), (3, 7, 11, 8)], ids=str
 )
