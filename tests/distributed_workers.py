@@ -104,13 +104,14 @@ def backbones_worker(rank, folder):
 
 
 def detector_worker(rank, folder):
-    """One step of Mask R-CNN; the images of rank 1 hold no object."""
+    """Steps of Mask R-CNN; the images of rank 1 hold no object."""
     start_worker(rank, folder / 'store')
     import mmdet.models  # noqa: F401
     from mmdet.testing import demo_mm_inputs
     from mmengine.config import Config
     from mmengine.model import MMDistributedDataParallel
 
+    from inline_mm.engine import use_true_sizes
     from inline_mm.engine.launch import find_config
 
     cfg = shrink(Config.fromfile(find_config(DET)))
@@ -119,15 +120,18 @@ def detector_worker(rank, folder):
     torch.manual_seed(0)
     model = MMDistributedDataParallel(build_model(cfg), device_ids=None)
     objects = [3, 3] if rank == 0 else [0, 0]
-    batch = demo_mm_inputs(
-        2, [[3, 64, 96]] * 2, num_items=objects, with_mask=True
-    )
+    sizes = [[3, 64, 96], [3, 50, 70]]
+    batch = demo_mm_inputs(2, sizes, num_items=objects, with_mask=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = model.module.data_preprocessor(batch, training=True)
-    losses = model(**data, mode='loss')
-    loss, _ = model.module.parse_losses(losses)
-    loss.backward()
-    optimizer.step()
+    # Two steps; in the second each image at its own size.
+    for _ in range(2):
+        losses = model(**data, mode='loss')
+        loss, _ = model.module.parse_losses(losses)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        use_true_sizes(model)
     result = dict(loss=loss.item(), spread=spread_of_weights(model.module))
     (folder / f'{rank}.json').write_text(json.dumps(result))
     dist.destroy_process_group()

@@ -108,7 +108,7 @@ def test_header_and_checkpoint_say_how_the_backbone_began(straight):
     count = f'{found["total"]} of {found["total"]}'
     text = f'init.pth (sha256 {digest[:8]}, matched {count})'
     assert found['text'].endswith(text)
-    assert f'{text}; ' in output
+    assert f'{text}\n' in output
     torch.save([found, meta['random_state']], folder / 'added.pth')
     torch.load(folder / 'added.pth', weights_only=True)
 
@@ -128,7 +128,7 @@ def test_resumed_run_repeats_the_straight_one(straight):
         'model.backbone.init_cfg.checkpoint=gone.pth',
     )
     assert 'Could not safely load' not in output
-    assert 'initialised: ' in output
+    assert 'initialisation: ' in output
     half, end = STEPS[name]
     whole = read_scalars(folder / 'straight')
     assert list(whole) == list(range(1, end + 1))

@@ -6,8 +6,10 @@ package.
 """
 
 import argparse
+from copy import deepcopy
 
-from inline_mm.engine import launch, record, testing
+from inline_mm.engine import launch, preflight, record, testing
+from inline_mm.engine.observing import ResultHook
 
 
 def parse_args():
@@ -42,7 +44,7 @@ def main():
     cfg = launch.load_config(args)
     if args.result:
         record.check_path(args.result)
-        config = record.describe_config(cfg)
+        recipe = deepcopy(cfg)  # without what the options below change
     testing.use_checkpoint(cfg, args.checkpoint)
     if args.show_dir:
         testing.draw_predictions(cfg, args.show_dir)
@@ -51,13 +53,15 @@ def main():
     if args.out:
         testing.dump_predictions(cfg, args.out)
     runner = launch.build_runner(cfg)
+    preflight.check_before_run(runner.cfg, 'test')
     runner.register_hook(testing.CompleteWeightsHook())
+    if args.result:
+        runner.register_hook(ResultHook())
     metrics = runner.test()
     if args.result:
-        result = record.describe_test(
-            runner, metrics, config, args.checkpoint, args.tta
+        record.save(
+            args.result, runner, metrics, recipe, args.checkpoint, args.tta
         )
-        record.write(args.result, result)
 
 
 if __name__ == '__main__':

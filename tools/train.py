@@ -7,7 +7,7 @@ package.
 
 import argparse
 
-from inline_mm.engine import launch, training
+from inline_mm.engine import launch, preflight, training
 
 
 def parse_args():
@@ -21,7 +21,7 @@ def parse_args():
         nargs='?',
         const='auto',
         metavar='CHECKPOINT',
-        help='go on from this checkpoint, or from the newest one of the '
+        help='go on from this checkpoint, or from the newest whole one of the '
         'work folder if none is named; begins anew, with a warning, where '
         'the folder has none',
     )
@@ -47,9 +47,9 @@ def main():
     if args.resume:
         training.use_resume(cfg, args.resume)
     runner = launch.build_runner(cfg)
+    preflight.check_before_run(runner.cfg, 'train')
     if args.resume:
         training.skip_initialisation(runner)
-    training.log_batch_size(runner)
     runner.train()
 
 

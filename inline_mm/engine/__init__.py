@@ -1,7 +1,23 @@
 """What the launchers need around mmengine's runner."""
 
+from .errors import LaunchError, RunStoppedError
+from .guard import NonFiniteGuardHook
 from .hooks import RunRecordHook
-from .launch import LaunchError
 from .metrics import DumpSegResults
+from .preflight import DataCheckHook
+from .saving import SafeCheckpointHook
+from .stopping import StopSignalHook
+from .true_sizes import TrueSizeHook, use_true_sizes
 
-__all__ = ['DumpSegResults', 'LaunchError', 'RunRecordHook']
+__all__ = [
+    'DataCheckHook',
+    'DumpSegResults',
+    'LaunchError',
+    'NonFiniteGuardHook',
+    'RunRecordHook',
+    'RunStoppedError',
+    'SafeCheckpointHook',
+    'StopSignalHook',
+    'TrueSizeHook',
+    'use_true_sizes',
+]

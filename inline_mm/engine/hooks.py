@@ -6,11 +6,15 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
+from mmengine.runner import EpochBasedTrainLoop
 from torch import nn
 
 from ..checkpoint import describe_init
 from ..checkpoint.reading import hash_file
+from .facts import describe_data
+from .header import batch_of, check_batch_norm, describe_run
 from .random_state import get_random_state, set_random_state
+from .resuming import skip_batches
 
 
 @HOOKS.register_module()
@@ -20,12 +24,17 @@ class RunRecordHook(Hook):
     The launchers put it into every run; ``custom_hooks =
     [dict(type='RunRecordHook')]`` does so elsewhere.
 
-    - When training starts, one line of the log says how the backbone was
-      initialised and how many parameters are trained and frozen.
+    - When training starts the log says how the backbone was initialised, how
+      many parameters are trained and frozen, the images of a step and the
+      learning rate, images kept and dropped, devices, precision, and the
+      largest batch. A batch of one image that BatchNorm can't take is
+      refused.
     - Checkpoints carry ``meta['backbone_init']``, a dict whose 'text' is what
-      the log said, and ``meta['random_state']``.
-    - A resumed run goes on with that random state, and with the order of the
-      images even if the config sets no seed. With ``num_workers=0`` its
+      the log said, ``meta['batch']``, ``meta['train_data']`` and
+      ``meta['random_state']``.
+    - A resumed run goes on with that random state, in the middle of an epoch
+      after the batches it has had, and with the order of the images even if
+      the config sets no seed. With ``num_workers=0`` its
       losses are those of a run that was never stopped. Workers are seeded
       anew whenever they start, so with them the augmentation differs.
 
@@ -43,6 +52,9 @@ class RunRecordHook(Hook):
         self.backbone_init: dict | None = None
         self._matched = 0
         self._random_state: dict | None = None
+        self._progress: dict | None = None
+        self._seen = 0
+        self._data: list[dict] | None = None
 
     @property
     def init_text(self) -> str:
@@ -59,6 +71,7 @@ class RunRecordHook(Hook):
         meta = checkpoint.get('meta') or {}
         self.backbone_init = meta.get('backbone_init')
         self._random_state = meta.get('random_state')
+        self._progress = meta.get('progress')
         self._matched = _count_matched(_unwrap(runner.model), checkpoint)
 
     def before_train(self, runner) -> None:
@@ -75,12 +88,13 @@ class RunRecordHook(Hook):
             )
         elif runner.iter == 0:
             self.backbone_init = describe_backbone(model)
-        counts = {True: 0, False: 0}
-        for parameter in model.parameters():
-            counts[parameter.requires_grad] += parameter.numel()
+        check_batch_norm(runner)
+        if runner.rank == 0:
+            self._data = describe_data(runner.train_dataloader.dataset)
+        lines = describe_run(runner, self.init_text)
         runner.logger.info(
-            f'backbone initialised: {self.init_text}; '
-            f'{counts[True]:,} parameters to train, {counts[False]:,} frozen'
+            'this run\n'
+            + '\n'.join(f'  {about}: {text}' for about, text in lines.items())
         )
         # An iterator over a loader draws a number when it is made. It must
         # not come from the generator of dropout: a resumed run makes them at
@@ -92,11 +106,12 @@ class RunRecordHook(Hook):
                 )
 
     def before_train_epoch(self, runner) -> None:
-        """Restores the random state, once, in a resumed run.
+        """Takes up an interrupted run where it was, once.
 
         Args:
             runner (Runner): the runner.
         """
+        self._skip_batches(runner)
         state, self._random_state = self._random_state, None
         if state is None or runner.iter == 0:
             return
@@ -107,6 +122,49 @@ class RunRecordHook(Hook):
         if runner.rank == 0 or not different:
             set_random_state(state)
 
+    def _skip_batches(self, runner) -> None:
+        """Leaves out what an interrupted epoch has had."""
+        progress, self._progress = self._progress, None
+        if not isinstance(runner.train_loop, EpochBasedTrainLoop):
+            return  # mmengine's iteration-based loop does so itself
+        loader = runner.train_loop.dataloader
+        if not progress or not progress['batches'] or runner.iter == 0:
+            return
+        if progress['of'] != len(loader):
+            runner.logger.warning(
+                f'epoch {runner.epoch + 1} begins again: it had '
+                f'{progress["of"]} batches when it was interrupted and has '
+                f'{len(loader)} now'
+            )
+            return
+        self._seen = progress['batches']
+        runner.logger.info(
+            f'epoch {runner.epoch + 1} goes on after its batch {self._seen} '
+            f'of {len(loader)}; the log counts from there'
+        )
+        skip_batches(loader, self._seen)
+
+    def after_train_iter(
+        self, runner, batch_idx, data_batch=None, outputs=None
+    ) -> None:
+        """Counts the batches of the epoch.
+
+        Args:
+            runner (Runner): the runner.
+            batch_idx (int): number of the batch, since a resumption.
+            data_batch (dict | None): the batch.
+            outputs (dict | None): the losses.
+        """
+        self._seen += 1
+
+    def after_train_epoch(self, runner) -> None:
+        """Begins to count anew.
+
+        Args:
+            runner (Runner): the runner.
+        """
+        self._seen = 0
+
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
         """Adds the record and the random state.
 
@@ -115,6 +173,11 @@ class RunRecordHook(Hook):
             checkpoint (dict): what will be saved.
         """
         checkpoint['meta']['backbone_init'] = self.backbone_init
+        checkpoint['meta']['batch'] = batch_of(runner)
+        checkpoint['meta']['train_data'] = self._data
+        checkpoint['meta']['progress'] = dict(
+            batches=self._seen, of=len(runner.train_loop.dataloader)
+        )
         checkpoint['meta']['random_state'] = dict(
             get_random_state(),
             sampler_seed=getattr(_sampler(runner), 'seed', None),

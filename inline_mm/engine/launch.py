@@ -7,6 +7,7 @@ The launchers serve mmdet, mmsegmentation and mmpretrain alike: the config's
 import atexit
 import difflib
 import os
+import sys
 import traceback
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -17,22 +18,21 @@ from pathlib import Path
 import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
+from mmengine.dist import is_main_process
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from ..checkpoint import CheckpointError
+from .errors import LaunchError, RunStoppedError
+from .guard import NonFiniteGuardHook
 from .hooks import RunRecordHook
+from .preflight import DataError
+from .saving import SafeCheckpointHook
+from .stopping import StopSignalHook
 
 HOSTS = ('mmdet', 'mmseg', 'mmpretrain')
 PACKAGE = Path(__file__).resolve().parents[1]
-
-
-class LaunchError(ValueError):
-    """A launcher was asked for something that can't be done.
-
-    The message is one sentence for the person at the terminal.
-    """
 
 
 class CfgOptions(DictAction):
@@ -97,8 +97,12 @@ def one_sentence_errors(tool: str) -> Iterator[None]:
         raise SystemExit(f'{tool}: {error}') from None
     except KeyboardInterrupt:
         raise SystemExit(f'{tool}: stopped') from None
-    except (LaunchError, CheckpointError) as error:
+    except (LaunchError, CheckpointError, DataError) as error:
         raise SystemExit(f'{tool}: {error}') from None
+    except RunStoppedError as error:
+        if is_main_process():
+            sys.stderr.write(f'{tool}: {error}\n')
+        raise SystemExit(error.exit_code) from None
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -148,6 +152,45 @@ def find_config(config: str) -> str:
     )
 
 
+def read_config(config: str, options: dict | None = None) -> Config:
+    """Reads a config of one of the hosts.
+
+    Args:
+        config (str): path of a file, or name of a shipped config.
+        options (dict | None): settings that override the file's, by their
+            dotted keys. Defaults to None.
+
+    Returns:
+        Config: the config.
+
+    Raises:
+        LaunchError: if there is no such config, it is none of a host, or the
+            host is not installed.
+    """
+    try:
+        cfg = Config.fromfile(find_config(config))
+    except (ModuleNotFoundError, OSError, SyntaxError) as error:
+        raise LaunchError(f'{config} can not be read: {error}') from None
+    try:
+        cfg.merge_from_dict(options or {})
+    except (KeyError, TypeError) as error:
+        raise LaunchError(
+            f'--cfg-options do not fit {config}: {error.args[0]}'
+        ) from None
+    scope = cfg.get('default_scope')
+    if scope not in HOSTS:
+        raise LaunchError(
+            f'{config} has default_scope {scope!r}, expected one of '
+            f'{", ".join(HOSTS)}'
+        )
+    if find_spec(scope) is None:
+        raise LaunchError(
+            f'{config} needs {scope}, which is not installed; `make env` '
+            'installs it'
+        )
+    return cfg
+
+
 def load_config(args) -> Config:
     """Reads the config and applies the arguments of both launchers.
 
@@ -159,37 +202,16 @@ def load_config(args) -> Config:
         Config: the config, with ``launcher`` and ``work_dir`` set.
 
     Raises:
-        LaunchError: if there is no such config, it is none of a host, the
-            host is not installed, or several processes can't be started.
+        LaunchError: if the config can't be used, or several processes can't
+            be started.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
-    path = find_config(args.config)
-    try:
-        cfg = Config.fromfile(path)
-    except (ModuleNotFoundError, OSError, SyntaxError) as error:
-        raise LaunchError(f'{args.config} can not be read: {error}') from None
-    try:
-        cfg.merge_from_dict(args.cfg_options or {})
-    except (KeyError, TypeError) as error:
-        raise LaunchError(
-            f'--cfg-options do not fit {args.config}: {error.args[0]}'
-        ) from None
-    scope = cfg.get('default_scope')
-    if scope not in HOSTS:
-        raise LaunchError(
-            f'{args.config} has default_scope {scope!r}, expected one of '
-            f'{", ".join(HOSTS)}'
-        )
-    if find_spec(scope) is None:
-        raise LaunchError(
-            f'{args.config} needs {scope}, which is not installed; `make '
-            'env` installs it'
-        )
+    cfg = read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
-        cfg.work_dir = os.path.join('work_dirs', Path(path).stem)
+        cfg.work_dir = os.path.join('work_dirs', Path(cfg.filename).stem)
     if os.path.exists(cfg.work_dir) and not os.path.isdir(cfg.work_dir):
         raise LaunchError(f'--work-dir {cfg.work_dir} is not a folder')
     if args.launcher != 'none' and get_device() == 'cpu':
@@ -247,7 +269,8 @@ def build_runner(cfg: Config) -> Runner:
         cfg (Config): the whole config.
 
     Returns:
-        Runner: the runner, ready to train or test, with a `RunRecordHook`.
+        Runner: the runner, ready to train or test, with the hooks that guard
+        and record every run.
 
     Raises:
         LaunchError: if the config names or sets something that isn't there.
@@ -264,6 +287,8 @@ def build_runner(cfg: Config) -> Runner:
             f'({place.filename}, line {place.lineno})'
         ) from error
     # Not through the config: its dumped copy must suit the hosts' own tools.
-    if not any(isinstance(hook, RunRecordHook) for hook in runner.hooks):
-        runner.register_hook(RunRecordHook())
+    SafeCheckpointHook.replace(runner)
+    for hook in (RunRecordHook, NonFiniteGuardHook, StopSignalHook):
+        if not any(isinstance(other, hook) for other in runner.hooks):
+            runner.register_hook(hook())
     return runner

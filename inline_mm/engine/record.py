@@ -3,22 +3,53 @@
 import json
 import math
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import mmcv
+import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.dist import master_only
+from mmengine.logging import print_log
 from mmengine.runner import Runner
 
+from ..analysis.flops import count
+from ..checkpoint import CheckpointError
 from ..checkpoint.reading import hash_file
 from ..checkpoint.writing import write_atomically
 from ..version import __version__
+from . import facts
+from .errors import LaunchError
 from .hooks import RunRecordHook
-from .launch import LaunchError
+from .observing import ResultHook
+
+TASKS = dict(
+    mmdet='detection', mmseg='segmentation', mmpretrain='classification'
+)
+# Names of the scores by the hosts', and what makes per cent of these.
+SCORES = dict(
+    bbox_mAP=('box_ap', 100),
+    bbox_mAP_50=('box_ap50', 100),
+    bbox_mAP_75=('box_ap75', 100),
+    bbox_mAP_s=('box_ap_s', 100),
+    bbox_mAP_m=('box_ap_m', 100),
+    bbox_mAP_l=('box_ap_l', 100),
+    segm_mAP=('mask_ap', 100),
+    segm_mAP_50=('mask_ap50', 100),
+    segm_mAP_75=('mask_ap75', 100),
+    segm_mAP_s=('mask_ap_s', 100),
+    segm_mAP_m=('mask_ap_m', 100),
+    segm_mAP_l=('mask_ap_l', 100),
+    mIoU=('miou', 1),
+    mAcc=('macc', 1),
+    aAcc=('aacc', 1),
+    top1=('top1', 1),
+    top5=('top5', 1),
+)
 
 
 def check_path(path: str) -> None:
@@ -42,63 +73,138 @@ def check_path(path: str) -> None:
         ) from None
 
 
-def describe_config(cfg: Config) -> dict:
-    """Name and hash of a config.
+@master_only
+def save(
+    path: str,
+    runner: Runner,
+    metrics: dict,
+    cfg: Config,
+    checkpoint: str,
+    tta: bool,
+) -> None:
+    """Writes the record of a test that has ended, in the first process.
+
+    What can't be found out is null in it, and the log says why.
 
     Args:
-        cfg (Config): the config, before a launcher's options changed it.
+        path (str): the file, replaced if there is one.
+        runner (Runner): the runner of the test, with a `ResultHook`.
+        metrics (dict): what it returned.
+        cfg (Config): the config, before options of the test changed it.
+        checkpoint (str): path or URL of the tested weights.
+        tta (bool): whether the test augmented the images.
 
-    Returns:
-        dict: 'name' and 'sha256' of the dumped text. Where a run writes and
-        how it was started don't count.
+    Raises:
+        LaunchError: if it can't be written.
     """
-    recipe = cfg.copy()
-    for key in ('work_dir', 'launcher'):
-        recipe.pop(key, None)
-    return dict(
-        name=Path(cfg.filename).stem,
-        sha256=sha256(recipe.pretty_text.encode()).hexdigest(),
-    )
+    try:
+        write(path, describe_test(runner, metrics, cfg, checkpoint, tta))
+    except CheckpointError as error:
+        raise LaunchError(f'{error}; the metrics are in the log') from None
 
 
 def describe_test(
-    runner: Runner, metrics: dict, config: dict, checkpoint: str, tta: bool
+    runner: Runner, metrics: dict, cfg: Config, checkpoint: str, tta: bool
 ) -> dict:
     """What is known of a test that has ended.
 
     Args:
-        runner (Runner): the runner of the test.
+        runner (Runner): the runner of the test, with a `ResultHook`.
         metrics (dict): what it returned.
-        config (dict): result of :func:`describe_config`.
+        cfg (Config): the config, before options of the test changed it.
         checkpoint (str): path or URL of the tested weights.
         tta (bool): whether the test augmented the images.
 
     Returns:
-        dict: the record, for :func:`write`. 'initialisation' is how the
-        training run of the weights began, None if the file doesn't say.
+        dict: the record, for :func:`write`. 'metrics' are the host's own,
+        'scores' and 'per_class' theirs in per cent under one name in all
+        hosts. 'initialisation' is how the training run of the weights began,
+        None if the file doesn't say.
     """
-    hook = next(h for h in runner.hooks if isinstance(h, RunRecordHook))
-    host = runner.cfg.default_scope
-    local = Path(checkpoint).is_file()
+    began = next(h for h in runner.hooks if isinstance(h, RunRecordHook))
+    seen = next(h for h in runner.hooks if isinstance(h, ResultHook))
+    loader = runner.test_loop.dataloader
+    file = Path(checkpoint)
     return dict(
+        task=TASKS[cfg.default_scope],
+        scores=_scores(clean(metrics)),
+        per_class=_round(clean(seen.per_class)),
         metrics=clean(metrics),
-        config=config,
+        config=dict(
+            name=Path(cfg.filename).stem, sha256=facts.hash_config(cfg)
+        ),
         checkpoint=dict(
             path=checkpoint,
-            sha256=hash_file(Path(checkpoint)) if local else None,
+            sha256=_try('hash', hash_file, file) if file.is_file() else None,
         ),
-        initialisation=hook.backbone_init,
-        initialisation_text=hook.init_text,
-        batch_size=runner.cfg.test_dataloader.get('batch_size'),
+        initialisation=began.backbone_init,
+        initialisation_text=began.init_text,
+        training=clean(
+            _try('training', facts.describe_training, seen.meta, cfg)
+        ),
+        batch_size=cfg.test_dataloader.get('batch_size'),
+        test_scale=_try('test scale', _test_scale, runner.cfg),
         tta=tta,
+        test_data=_try('test data', facts.describe_data, loader.dataset),
+        model=_describe_model(cfg),
+        latency=clean(_try('latency', seen.latency)),
         date=datetime.now(timezone.utc).isoformat(timespec='seconds'),
         versions={
             'python': platform.python_version(),
             'torch': torch.__version__,
+            'mmengine': mmengine.__version__,
+            'mmcv': mmcv.__version__,
             'inline_mm': __version__,
-            host: import_module(host).__version__,
+            cfg.default_scope: import_module(cfg.default_scope).__version__,
         },
     )
+
+
+def _try(what: str, function: Callable, *args) -> Any:
+    """A fact, or None if it can't be found: the metrics were expensive."""
+    try:
+        return function(*args)
+    except Exception as error:
+        print_log(
+            f'the record is without its {what}: {error!r}', logger='current'
+        )
+        return None
+
+
+def _scores(metrics: dict) -> dict[str, float | None]:
+    found = {}
+    for key, value in metrics.items():
+        name, factor = SCORES.get(key.rpartition('/')[2], (None, 1))
+        if name is not None:
+            found[name] = None if value is None else value * factor
+    return _round(found)
+
+
+def _round(values: dict) -> dict:
+    """Without what multiplication adds to the printed digits."""
+    return {
+        key: _round(value)
+        if isinstance(value, dict)
+        else (None if value is None else round(value, 6))
+        for key, value in values.items()
+    }
+
+
+def _test_scale(cfg: Config) -> list[str]:
+    dataset = cfg.test_dataloader.dataset
+    while 'dataset' in dataset:
+        dataset = dataset.dataset
+    return facts.describe_scale(dataset.pipeline)
+
+
+def _describe_model(cfg: Config) -> dict:
+    names = _try('model', facts.describe_model, cfg.model) or {}
+    counted = _try('FLOPs', count, cfg) or {}
+    keys = ('params', 'flops', 'input_shape', 'uncounted', 'assumptions')
+    return dict.fromkeys(('method', 'backbone', *keys)) | {
+        **names,
+        **{key: counted[key] for key in keys if key in counted},
+    }
 
 
 def clean(value):
@@ -124,12 +230,11 @@ def clean(value):
     return value
 
 
-@master_only
-def write(path: str, record: dict) -> None:
-    """Writes a record, all or nothing, in the first process.
+def write(path: str | Path, record: dict) -> None:
+    """Writes a record, all or nothing.
 
     Args:
-        path (str): the file, replaced if there is one.
+        path (str | Path): the file, replaced if there is one.
         record (dict): what to write.
 
     Raises:

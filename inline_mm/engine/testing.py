@@ -5,9 +5,10 @@ from copy import deepcopy
 
 from mmengine.config import Config, ConfigDict
 from mmengine.hooks import Hook
+from torch import Tensor, nn
 
 from ..checkpoint import check_checkpoint
-from .launch import LaunchError
+from .errors import LaunchError
 
 
 def use_checkpoint(cfg: Config, checkpoint: str) -> None:
@@ -54,23 +55,40 @@ class CompleteWeightsHook(Hook):
         model = runner.model
         while hasattr(model, 'module'):  # several processes, augmentation
             model = model.module
-        wanted = model.state_dict()
-        found = {
-            key.removeprefix('module.'): getattr(tensor, 'shape', None)
-            for key, tensor in checkpoint.get('state_dict', checkpoint).items()
-        }
-        missing = [
-            key
-            for key, tensor in wanted.items()
-            if found.get(key) != tensor.shape
-        ]
-        if missing:
-            raise LaunchError(
-                f'the checkpoint fills {len(wanted) - len(missing)} of the '
-                f"model's {len(wanted)} tensors, without {missing[0]!r} for "
-                'one; it must come from a run of this config (an official '
-                'classifier: tools/convert_checkpoint.py --keep-head)'
-            )
+        check_complete(model, checkpoint)
+
+
+def check_complete(model: nn.Module, checkpoint: dict) -> dict[str, Tensor]:
+    """Makes sure that a checkpoint fills a whole model.
+
+    Args:
+        model (nn.Module): the model.
+        checkpoint (dict): a file's content.
+
+    Returns:
+        dict[str, Tensor]: its tensors, by the model's names.
+
+    Raises:
+        LaunchError: if tensors of the model are missing or differ in shape.
+    """
+    wanted = model.state_dict()
+    found = {
+        key.removeprefix('module.'): tensor
+        for key, tensor in checkpoint.get('state_dict', checkpoint).items()
+    }
+    missing = [
+        key
+        for key, tensor in wanted.items()
+        if getattr(found.get(key), 'shape', None) != tensor.shape
+    ]
+    if missing:
+        raise LaunchError(
+            f'the checkpoint fills {len(wanted) - len(missing)} of the '
+            f"model's {len(wanted)} tensors, without {missing[0]!r} for "
+            'one; it must come from a run of this config (an official '
+            'classifier: tools/convert_checkpoint.py --keep-head)'
+        )
+    return {key: found[key] for key in wanted}
 
 
 def dump_predictions(cfg: Config, out: str) -> None:

@@ -1,14 +1,15 @@
-"""Options of ``tools/train.py`` that change the config, and its header."""
+"""Options of ``tools/train.py`` that change the config."""
 
 import os
 
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.model import is_model_wrapper
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
 from ..checkpoint import check_checkpoint
-from .launch import LaunchError
+from .errors import LaunchError
+from .saving import find_whole_checkpoint
 
 
 def use_amp(cfg: Config) -> None:
@@ -58,8 +59,8 @@ def use_resume(cfg: Config, resume: str) -> None:
 
     Args:
         cfg (Config): the config to change.
-        resume (str): 'auto' for the newest checkpoint of the work folder, or
-            the path of a checkpoint.
+        resume (str): 'auto' for the newest whole checkpoint of the work
+            folder, or the path of a checkpoint.
 
     Raises:
         LaunchError: if the path is not a file.
@@ -70,10 +71,14 @@ def use_resume(cfg: Config, resume: str) -> None:
             f'--resume {resume}: no such file; without a value it takes the '
             f'newest checkpoint in {cfg.work_dir}'
         )
-    if resume != 'auto':
+    if resume == 'auto':
+        newest = find_whole_checkpoint(cfg.work_dir)
+        resume = None if newest is None else str(newest)
+    else:
         check_checkpoint(resume)
-    cfg.resume = True
-    cfg.load_from = None if resume == 'auto' else resume
+    # Without a file mmengine would look itself, and take a broken one.
+    cfg.resume = resume is not None
+    cfg.load_from = resume
 
 
 def skip_initialisation(runner: Runner) -> None:
@@ -83,12 +88,11 @@ def skip_initialisation(runner: Runner) -> None:
     checkpoint to go on from, the run begins as usual, and says so.
 
     Args:
-        runner (Runner): the runner of a run with ``cfg.resume``.
+        runner (Runner): the runner of a run that :func:`use_resume` set up.
     """
-    cfg = runner.cfg
-    if not cfg.load_from and find_latest_checkpoint(cfg.work_dir) is None:
+    if not runner.cfg.resume:
         runner.logger.warning(
-            f'--resume: {cfg.work_dir} holds no checkpoint to go on from; '
+            f'--resume: {runner.work_dir} has no checkpoint to go on from; '
             'the run begins at iteration 0'
         )
         return
@@ -96,28 +100,3 @@ def skip_initialisation(runner: Runner) -> None:
     backbone = getattr(model or runner.model, 'backbone', None)
     if backbone is not None:
         backbone.init_cfg = None
-
-
-def log_batch_size(runner: Runner) -> None:
-    """Says how the run's batch and learning rate relate to the recipe's.
-
-    Args:
-        runner (Runner): the runner that is about to train.
-    """
-    cfg = runner.cfg
-    batch = cfg.train_dataloader.get('batch_size')
-    lr = cfg.optim_wrapper.get('optimizer', {}).get('lr')
-    scaling = cfg.get('auto_scale_lr', {})
-    base = scaling.get('base_batch_size')
-    if None in (batch, lr, base):
-        return
-    images = batch * runner.world_size
-    note = f'learning rate {lr:g}, meant for {base} images'
-    if scaling.get('enable', False):
-        note += f', scaled to {lr * images / base:g}'
-    elif images != base:
-        note += ', not scaled (--auto-scale-lr would)'
-    runner.logger.info(
-        f'{images} images per step, {batch} in each of {runner.world_size} '
-        f'process(es); {note}'
-    )

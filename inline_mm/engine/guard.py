@@ -1,0 +1,215 @@
+"""Stopping a run whose numbers are no numbers any more."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.optim import AmpOptimWrapper
+from mmengine.registry import HOOKS
+from torch import Tensor, nn
+
+from .errors import RunStoppedError
+from .saving import save_state
+from .stopping import any_process
+
+STATE_FILE = 'before_non_finite.pth'
+
+
+@HOOKS.register_module()
+class NonFiniteGuardHook(Hook):
+    """Stops a run before NaN or infinity gets into its weights.
+
+    Gradients are looked at just before each step of the optimizer, at the
+    cost of reading them once. If one isn't finite the step isn't taken: the
+    weights are the last good ones and go to `before_non_finite.pth`, and the
+    run ends with a sentence that names the iteration, the losses and the
+    first module concerned, found by running the batch once more.
+
+    In mixed precision with a loss scale, steps whose gradients overflow are
+    part of the method and skipped by torch itself; there the losses are
+    looked at.
+
+    The launchers put it into every run; ``custom_hooks =
+    [dict(type='NonFiniteGuardHook')]`` does so elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._call: tuple[tuple, dict] = ((), {})
+        self._buffers: dict[str, Tensor] = {}
+
+    def before_train(self, runner) -> None:
+        """Attaches to the optimizers, and to the model's calls.
+
+        Args:
+            runner (Runner): the runner.
+        """
+        # Not the loader's batch: a preprocessor may change it in place.
+        _bare(runner).register_forward_pre_hook(
+            self._keep_call, with_kwargs=True
+        )
+        wrapper = runner.optim_wrapper
+        # OptimWrapperDict holds several.
+        several = hasattr(wrapper, 'values')
+        for one in wrapper.values() if several else [wrapper]:
+            one.optimizer.register_step_pre_hook(
+                lambda optimizer, *_: self._check_step(runner, optimizer)
+            )
+
+    def _keep_call(self, module, args, kwargs) -> None:
+        self._call = (args, kwargs)
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        """Keeps what the forward pass may spoil.
+
+        Args:
+            runner (Runner): the runner.
+            batch_idx (int): number of the batch in its epoch.
+            data_batch (dict | None): the batch.
+        """
+        model = _bare(runner)
+        state = model.state_dict(keep_vars=True)
+        self._buffers = {
+            name: buffer.detach().clone()
+            for name, buffer in model.named_buffers()
+            if name in state  # the others are constants
+        }
+
+    def after_train_iter(
+        self, runner, batch_idx, data_batch=None, outputs=None
+    ) -> None:
+        """Looks at the losses where the loss is scaled.
+
+        Args:
+            runner (Runner): the runner.
+            batch_idx (int): number of the batch in its epoch.
+            data_batch (dict | None): the batch.
+            outputs (dict | None): the losses.
+
+        Raises:
+            RunStoppedError: if one isn't finite in any process.
+        """
+        if not isinstance(runner.optim_wrapper, AmpOptimWrapper):
+            return
+        losses = [v for v in (outputs or {}).values() if _is_number(v)]
+        if any_process(not _all_finite(losses)):
+            self._stop(runner, 'a loss')
+
+    def _check_step(self, runner, optimizer) -> None:
+        gradients = [
+            p.grad
+            for group in optimizer.param_groups
+            for p in group['params']
+            if p.grad is not None
+        ]
+        if gradients and not _all_finite(torch._foreach_norm(gradients)):
+            self._stop(runner, 'a gradient')
+
+    def _stop(self, runner, what: str) -> None:
+        model = _bare(runner)
+        with self._kept_buffers(model):
+            report = _find_cause(model, self._call, runner)
+        what = f'{what} of iteration {runner.iter + 1} is not finite: {report}'
+        if not _all_finite(
+            v for v in model.state_dict().values() if v.is_floating_point()
+        ):
+            raise RunStoppedError(
+                f'{what}; the weights are not finite either, since the step '
+                'before: go on from an earlier checkpoint'
+            )
+        path = save_state(runner, STATE_FILE, runner.iter)
+        raise RunStoppedError(
+            f'{what}; the weights before it are in {path}. Usual causes: too '
+            'high a learning rate, a warm-up that is missing, broken boxes or '
+            'images (tools/check_data.py), overflow of fp16'
+        )
+
+    @contextmanager
+    def _kept_buffers(self, model: nn.Module) -> Iterator[None]:
+        """Buffers as before the iteration, whatever happens inside."""
+        try:
+            yield
+        finally:
+            for name, buffer in model.named_buffers():
+                if name in self._buffers:
+                    buffer.data.copy_(self._buffers[name])
+
+
+def _bare(runner) -> nn.Module:
+    return (
+        runner.model.module
+        if is_model_wrapper(runner.model)
+        else (runner.model)
+    )
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, float) or (
+        isinstance(value, Tensor) and value.is_floating_point()
+    )
+
+
+def _all_finite(values: Iterable[Tensor | float]) -> bool:
+    """Whether all numbers are finite, with one look at the device."""
+    tensors = [torch.as_tensor(v).detach().float().sum() for v in values]
+    if not tensors:
+        return True
+    return bool(torch.stack(tensors).isfinite().all())
+
+
+def _find_cause(model: nn.Module, call: tuple[tuple, dict], runner) -> str:
+    """Losses and first module, from another pass over the batch."""
+    spoiled: list[str] = []
+
+    def look(name):
+        def hook(module, args, output):
+            if not spoiled and not _all_finite(_tensors(output)):
+                spoiled.append(name)
+
+        return hook
+
+    handles = [
+        module.register_forward_hook(look(name))
+        for name, module in model.named_modules()
+        if name and not list(module.children())
+    ]
+    model.zero_grad()
+    args, kwargs = call
+    try:
+        with runner.optim_wrapper.optim_context(model), torch.enable_grad():
+            total, values = model.parse_losses(model(*args, **kwargs))
+        total.backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    words = ', '.join(
+        f'{name} {torch.as_tensor(value).detach().item():g}'
+        for name, value in values.items()
+        if _is_number(value)
+    )
+    if spoiled:
+        return f'{words}; the first output that is not finite is {spoiled[0]}'
+    # Backwards: the last module in order is the first one reached.
+    wrong = [
+        name
+        for name, p in model.named_parameters()
+        if p.grad is not None and not _all_finite([p.grad])
+    ]
+    if wrong:
+        return (
+            f'{words}; all outputs are finite, the gradient of {wrong[-1]} '
+            'is not'
+        )
+    return f'{words}; a second pass over the same batch is finite'
+
+
+def _tensors(output) -> list[Tensor]:
+    """Floating-point tensors of a module's output."""
+    if isinstance(output, Tensor):
+        return [output] if output.is_floating_point() else []
+    if isinstance(output, dict):
+        output = output.values()
+    if isinstance(output, (list, tuple, type({}.values()))):
+        return [t for item in output for t in _tensors(item)]
+    return []
