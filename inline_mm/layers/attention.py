@@ -229,7 +229,14 @@ class InLineAttention(nn.Module):
         local = self._local(values, hw_shape, pooled.to(values.dtype))
         # Autocast leaves in-place products alone.
         x, matrix = x.to(values.dtype), matrix.to(values.dtype)
-        out = x @ matrix if local is None else local.baddbmm_(x, matrix)
+        del values  # the largest part of an inference's peak
+        if local is None:
+            out = x @ matrix
+        elif torch.compiler.is_compiling():
+            # Compilers can't replay a write into a view of the convolution.
+            out = torch.baddbmm(local, x, matrix)
+        else:
+            out = local.baddbmm_(x, matrix)
         # A constant of a sample passes the projection as part of its bias.
         weight = self.proj.weight.to(out.dtype)
         bias = F.linear(

@@ -66,13 +66,17 @@ class Block(nn.Module):
 
     def _forward(self, x: Tensor, hw_shape: tuple[int, int]) -> Tensor:
         pooled_from = (x,) if self.pool_input else ()
-        attended = self.attn(self.norm1(x), hw_shape, *pooled_from)
-        x = x + self.drop_path(attended)
+        x = x + self.drop_path(
+            self.attn(self.norm1(x), hw_shape, *pooled_from)
+        )
         if not self._pays_in_chunks(x):
             return self._feed_forward(x)
+        # The sum is a tensor of our own: each chunk is replaced by its result.
+        tokens = x.flatten(0, 1)
         rows = max(1, CHUNK // self.ffn.feedforward_channels)
-        chunks = x.flatten(0, 1).split(rows)
-        return torch.cat([self._feed_forward(c) for c in chunks]).view_as(x)
+        for chunk in tokens.split(rows):
+            chunk.copy_(self._feed_forward(chunk))
+        return tokens.view_as(x)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         return self.ffn(self.norm2(x), identity=x)

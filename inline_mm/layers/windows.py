@@ -72,8 +72,9 @@ class WindowLayout:
     @property
     def counts(self) -> tuple[int, int]:
         """Rows and columns of windows after padding."""
+        # A window as long as the map is known to be one, at a symbolic size.
         return tuple(
-            (side + size - 1) // size
+            1 if size is side else (side + size - 1) // size
             for side, size in zip(self.hw_shape, self.window, strict=True)
         )
 
