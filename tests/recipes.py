@@ -1,10 +1,16 @@
 """The shipped detection and segmentation recipes, and how configs are read."""
 
+import math
 import re
 from pathlib import Path
 
+import torch
 from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DATASETS
+from tiny import build_model, seed, shrink
 
 from inline_mm.engine.launch import shipped_configs
 
@@ -127,3 +133,38 @@ def weight_decays(model, cfg):
         for group in optimizer.param_groups
         for p in group['params']
     }
+
+
+def check_one_step(name: str) -> None:
+    """A step on two small images: finite losses, every weight moves."""
+    seed()
+    cfg = shrink(load(name))
+    model = revert_sync_batchnorm(build_model(cfg))
+    # Some parameters of DINO are whatever lay in memory until then.
+    model.init_weights()
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    before = {
+        n: p.detach().clone()
+        for n, p in model.named_parameters()
+        if p.ndim > 1
+    }
+    model.train()
+    losses = model.train_step(
+        pseudo_collate([dataset[0], dataset[1]]), optim_wrapper
+    )
+    for key, value in losses.items():
+        assert math.isfinite(value.item()), key
+    # A weight that stays where it was got no gradient at all, which stops
+    # distributed training.
+    still = [
+        n
+        for n, p in model.named_parameters()
+        if p.ndim > 1 and torch.equal(p, before[n])
+    ]
+    # DINO's attention and box branches start with weights of zero, which let
+    # none through to what comes before them.
+    behind = ('level_embed', 'bbox_head.reg_branches.')
+    if name.startswith('dino'):
+        still = [n for n in still if not n.startswith(behind)]
+    assert not still

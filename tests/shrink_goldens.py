@@ -4,7 +4,8 @@ Usage: python tests/shrink_goldens.py FULL_FOLDER
 
 Whole models keep their float64 numbers for one variant of each family. Of the
 modules' outputs and gradients, 64 entries of each tensor are kept, with its
-size and largest magnitude; inputs and weights follow from their names.
+size and largest magnitude; inputs and weights follow from their names. Of the
+counts of parameters and operations, the totals.
 """
 
 import json
@@ -16,6 +17,7 @@ import numpy as np
 
 OUT = Path(__file__).parent / 'data' / 'goldens'
 MODELS = ('pvt_t', 'pvt_t_256x320', 'swin_t', 'cswin_t', 'deit_t')
+COUNTS = ('img_size', 'num_params', 'flops_mul_add_as_2')
 SAMPLES = 64
 
 
@@ -65,6 +67,12 @@ def main(full):
         shrink_module(
             full / 'modules' / f'{name}.npz', OUT / 'modules' / f'{name}.npz'
         )
+    counts = json.loads((full / 'flops.json').read_text())['models']
+    kept = {
+        name: {key: row[key] for key in COUNTS} for name, row in counts.items()
+    }
+    text = json.dumps(dict(models=kept), indent=1)
+    (OUT / 'flops.json').write_text(text + '\n')
 
 
 if __name__ == '__main__':

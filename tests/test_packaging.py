@@ -98,8 +98,15 @@ FROM_THE_WHEEL = """
 import sys
 from mmengine.config import Config
 import inline_mm
+from inline_mm.analysis import published
 from inline_mm.engine.launch import find_config
+from mmengine.config.utils import _get_cfg_metainfo
 
+# As OpenMMLab's package manager looks a config up.
+wanted = 'mmdet/inline_pvt/mask-rcnn_inline-pvt-t_fpn_1x_coco.py'
+entry = _get_cfg_metainfo(inline_mm.__path__[0], wanted)
+assert entry['Metadata']['Epochs'] == 12, entry
+assert published.rows()
 config = find_config('mask-rcnn_inline-pvt-t_fpn_1x_coco')
 backbone = Config.fromfile(config).model.backbone
 assert backbone.type == 'InLinePVT', backbone

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
+from mmengine.registry import VISUALIZERS
+from mmengine.structures import PixelData
 
 TOP = 5
 
@@ -55,10 +57,8 @@ class Detections(Result):
     """Boxes and masks of mmdet."""
 
     def __init__(self, classes: list[str], score: float) -> None:
-        from mmdet.visualization import DetLocalVisualizer
-
         super().__init__(classes, score)
-        self._visualizer = DetLocalVisualizer()
+        self._visualizer = VISUALIZERS.build(dict(type='DetLocalVisualizer'))
         self._visualizer.dataset_meta = dict(classes=classes, palette=None)
 
     def describe(self, sample) -> dict:
@@ -94,10 +94,8 @@ class Segmentation(Result):
     """Class maps of mmseg."""
 
     def __init__(self, classes: list[str], score: float) -> None:
-        from mmseg.visualization import SegLocalVisualizer
-
         super().__init__(classes, score)
-        self._visualizer = SegLocalVisualizer()
+        self._visualizer = VISUALIZERS.build(dict(type='SegLocalVisualizer'))
         self._visualizer.dataset_meta = dict(
             classes=classes, palette=_palette(len(classes))
         )
@@ -121,8 +119,6 @@ class Segmentation(Result):
 
     def draw(self, image: np.ndarray, sample) -> np.ndarray:
         """Colours and names of the classes over the picture."""
-        from mmengine.structures import PixelData
-
         # As an array: numpy takes a tensor of one pixel for an index.
         shown = sample.new()
         shown.pred_sem_seg = PixelData(data=sample.pred_sem_seg.data.numpy())
@@ -134,10 +130,8 @@ class Classification(Result):
     """Scores of mmpretrain."""
 
     def __init__(self, classes: list[str], score: float) -> None:
-        from mmpretrain.visualization import UniversalVisualizer
-
         super().__init__(classes, score)
-        self._visualizer = UniversalVisualizer()
+        self._visualizer = VISUALIZERS.build(dict(type='UniversalVisualizer'))
 
     def describe(self, sample) -> dict:
         """The best five classes."""
