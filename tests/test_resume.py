@@ -10,9 +10,11 @@ import pytest
 import torch
 from forked import run_script
 from mmengine.runner.checkpoint import get_torch_safe_globals
+from result_records import make_record
 from tiny import DET, OPTIONS, SEG, TOOLS, build_model, lay_out_data
 
 import inline_mm
+from inline_mm.analysis.compare import compare
 from inline_mm.engine import launch, record
 
 # Runs of two halves; the segmentor validates where it can be resumed.
@@ -172,6 +174,38 @@ def test_result_file(straight):
     assert result['versions']['torch'] == torch.__version__
     host = dict(zip((DET, SEG), ('mmdet', 'mmseg'), strict=True))[name]
     assert host in result['versions']
+    check_record(result, name)
+
+
+def check_record(result, name):
+    """Every fact is known of a run that our launchers trained and tested."""
+    assert set(result) == set(make_record())
+    score, by_class, images = {
+        DET: ('box_ap', {'box_ap', 'mask_ap'}, 4),
+        SEG: ('miou', {'iou', 'acc'}, 3),
+    }[name]
+    host_score = {DET: 'coco/bbox_mAP', SEG: 'mIoU'}[name]
+    factor = {DET: 100, SEG: 1}[name]
+    assert result['scores'][score] == pytest.approx(
+        factor * result['metrics'][host_score]
+    )
+    assert set(result['per_class']) == by_class
+    assert all(len(v) in (80, 150) for v in result['per_class'].values())
+    for part in ('training', 'model', 'latency'):
+        assert set(result[part]) == set(make_record()[part])
+    training = result['training']
+    planned = {DET: 'epochs', SEG: 'iterations'}[name]
+    assert training[planned] == training[f'done_{planned}']
+    assert training['batch']['images'] == 2
+    assert training['seed'] is not None
+    for data in (*training['data'], *result['test_data']):
+        assert len(data['sha256']) == 64
+    assert result['test_data'][0]['images'] == images
+    assert result['test_scale'][0].endswith('with its ratio kept')
+    assert result['model']['params'] > 1e5 and result['model']['flops'] > 1e8
+    assert result['latency']['ms'] > 0
+    (section,) = compare([result]).sections
+    assert section.remarks() == []
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,9 @@ def test_initialisation_in_words(tmp_path):
     )
     kept = torch.load(tmp_path / 'b' / 'epoch_2.pth', weights_only=False)
     assert kept['meta']['backbone_init'] == loaded.backbone_init
+    assert kept['meta']['train_data'] == [
+        dict(name='Numbers', images=5, classes=None, sha256=None)
+    ]
 
     # A file of another run that said nothing, and one of another model.
     content = torch.load(path, weights_only=False)

@@ -19,6 +19,15 @@ SWITCHES = (
     'local_residual',
     'inline_depths',
 )
+# Where a run writes, how it was started, from what weights and seed.
+NOT_THE_RECIPE = (
+    'work_dir',
+    'launcher',
+    'model_wrapper_cfg',
+    'randomness',
+    'load_from',
+    'resume',
+)
 METHODS = dict(
     CascadeRCNN='Cascade R-CNN',
     FPNHead='Semantic FPN',
@@ -89,7 +98,7 @@ def hash_config(cfg: Config) -> str:
         started, its seed and the weights it loads don't count.
     """
     recipe = cfg.copy()
-    for key in ('work_dir', 'launcher', 'randomness', 'load_from', 'resume'):
+    for key in NOT_THE_RECIPE:
         recipe.pop(key, None)
     return sha256(recipe.pretty_text.encode()).hexdigest()
 

@@ -134,7 +134,7 @@ def describe_test(
             name=Path(cfg.filename).stem, sha256=facts.hash_config(cfg)
         ),
         checkpoint=dict(
-            path=checkpoint,
+            path=str(file.absolute()) if file.is_file() else checkpoint,
             sha256=_try('hash', hash_file, file) if file.is_file() else None,
         ),
         initialisation=began.backbone_init,
