@@ -135,7 +135,7 @@ class StopSignalHook(Hook):
 
 
 def _start_worker(start, worker_id: int) -> None:
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, signal.SIG_IGN)
+    # Not SIGTERM, by which a process ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if start is not None:
         start(worker_id)
