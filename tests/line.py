@@ -64,6 +64,7 @@ def run_line(
             batch_size=batch_size,
             drop_last=drop_last,
             num_workers=num_workers,
+            persistent_workers=num_workers > 0,
             sampler=dict(type=sampler, shuffle=True),
         )
 

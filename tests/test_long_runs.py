@@ -3,6 +3,9 @@
 import os
 import resource
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -110,6 +113,56 @@ def test_a_resumed_epoch_has_its_other_batches_with_workers(tmp_path):
     path = str(tmp_path / 'interrupted.pth')
     resumed = run_line(tmp_path, True, resume=True, load_from=path, **settings)
     assert len(resumed.model.losses) == 4
+
+
+ENDING = """
+import signal, sys
+from pathlib import Path
+from line import run_line
+from test_long_runs import GUARDS, At, send
+hooks = [*GUARDS, At(send(signal.SIGTERM), iteration=int(sys.argv[2]))]
+by_epoch = sys.argv[1] == 'True'
+run_line(Path('run'), by_epoch, num_workers=1, custom_hooks=hooks)
+"""
+
+
+@pytest.mark.parametrize(('by_epoch', 'iteration'), [(True, 99), (False, 2)])
+def test_the_process_ends_with_its_workers(tmp_path, by_epoch, iteration):
+    """Persistent workers and endless loaders live until the process ends."""
+    folder = Path(__file__).parent
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            ENDING,
+            str(by_epoch),
+            str(iteration),
+        ],
+        cwd=tmp_path,
+        env=dict(os.environ, PYTHONPATH=str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    stopped = 'RunStoppedError: stopped by SIGTERM' in done.stderr
+    assert stopped is (iteration == 2), done.stderr[-2000:]
+    assert done.returncode == int(stopped)
+
+
+def test_checkpoints_of_another_folder_are_found(tmp_path):
+    run_line(
+        tmp_path / 'run',
+        True,
+        default_hooks=safe_hook(out_dir=str(tmp_path / 'elsewhere')),
+    )
+    path = find_whole_checkpoint(tmp_path / 'run')
+    assert path.name == 'epoch_2.pth'
+    assert path.is_relative_to(tmp_path / 'elsewhere')
+    (tmp_path / 'run' / 'last_checkpoint').write_text('')
+    assert find_whole_checkpoint(tmp_path / 'run') is None
+    (path.parent / 'epoch_3-0123abcd.pth').write_bytes(path.read_bytes())
+    (tmp_path / 'run' / 'last_checkpoint').write_text(str(path))
+    assert find_whole_checkpoint(tmp_path / 'run').name == 'epoch_2.pth'
 
 
 def test_only_a_second_interrupt_ends_at_once(tmp_path):

@@ -9,17 +9,16 @@ import contextlib
 import time
 import traceback
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import mmcv
 import torch
-from mmengine.analysis import FlopAnalyzer
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from . import flops
 from .demo_report import read_scalars, seconds_per_iteration
 
 DET = 'configs/mmdet/demo/'
@@ -177,33 +176,24 @@ def load_config(path, work_dir, iters=None):
     return cfg
 
 
-def measure_complexity(model, batch):
-    """Multiply-adds of one forward pass, heads included.
+def measure_complexity(cfg, model, batch):
+    """Multiply-adds for one image, heads included.
 
     Args:
-        model (nn.Module): A host's detector or segmentor.
+        cfg (Config): The config of the run.
+        model (nn.Module): Its detector or segmentor.
         batch (dict): One batch of its test loader.
 
     Returns:
         dict: ``size`` (H, W) of the padded input, ``macs`` and
-        ``backbone_macs`` as mmengine counts them, ``uncounted`` operators.
+        ``backbone_macs`` of an image of that size.
     """
-    data = model.data_preprocessor(batch, False)
-    forward = model.forward
-    model.forward = partial(
-        forward, data_samples=data['data_samples'], mode='tensor'
-    )
-    model.eval()
-    try:
-        flops = FlopAnalyzer(model, (data['inputs'],))
-        by_module = flops.by_module()
-    finally:
-        model.forward = forward
+    size = model.data_preprocessor(batch, False)['inputs'].shape[-2:]
+    counted = flops.count(cfg, tuple(size))
     return dict(
-        size=list(data['inputs'].shape[-2:]),
-        macs=int(by_module['']),
-        backbone_macs=int(by_module['backbone']),
-        uncounted=sorted(flops.unsupported_ops()),
+        size=list(size),
+        macs=counted['flops'],
+        backbone_macs=counted['parts']['backbone']['flops'],
     )
 
 
@@ -295,7 +285,7 @@ def train_and_test(cfg, hook):
         backbone_tensors=len(hook.moved),
         backbone_tensors_moved=sum(hook.moved),
         metrics=pick(metrics),
-        **measure_complexity(runner.model, batch),
+        **measure_complexity(runner.cfg, runner.model, batch),
     )
 
 

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import cv2
 import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
-from mmengine.logging import MMLogger, print_log
+from mmengine.logging import print_log
 from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import _load_checkpoint
 from mmengine.utils import track_iter_progress
@@ -74,8 +75,9 @@ def run(
     pipeline = Compose(
         [t for t in transforms if not t['type'].startswith('Load')]
     )
-    failures = []
+    failures, seen = [], 0
     for frame in track_iter_progress((frames, number)):
+        seen += 1
         try:
             pixels = frame.pixels
             if pixels is None:
@@ -84,8 +86,10 @@ def run(
             target = Path(out) / frame.name
             target.parent.mkdir(parents=True, exist_ok=True)
             _write(target, frame, pixels, sample, result)
-        except (ValueError, RuntimeError) as error:
+        except (ValueError, RuntimeError, cv2.error) as error:
             failures.append(f'{frame.name}: {error}')
+    if seen < number:
+        failures.append(f'{source}: {seen} of {number} frames can be decoded')
     return failures
 
 
@@ -125,7 +129,6 @@ def find_frames(source: Path) -> tuple[Iterator[Frame], int]:
     frames = (
         Frame(f'{source.name}.{index:0{digits}d}', source, pixels)
         for index, pixels in enumerate(video)
-        if pixels is not None
     )
     return frames, len(video)
 
@@ -150,7 +153,6 @@ def load_model(
     from mmengine.registry import MODELS
 
     init_default_scope(cfg.default_scope)
-    MMLogger.get_instance('mmengine').setLevel('WARNING')
     cfg.model.backbone.init_cfg = None
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     content = _load_checkpoint(checkpoint, map_location='cpu')
@@ -214,8 +216,6 @@ def _write(target: Path, frame: Frame, pixels, sample, result) -> None:
 
 
 def _write_image(path: Path, pixels: np.ndarray) -> None:
-    import cv2
-
     _, content = cv2.imencode('.png', np.ascontiguousarray(pixels))
     write_atomically(path, content.tobytes())
 

@@ -58,7 +58,7 @@ class Detections(Result):
 
     def __init__(self, classes: list[str], score: float) -> None:
         super().__init__(classes, score)
-        self._visualizer = VISUALIZERS.build(dict(type='DetLocalVisualizer'))
+        self._visualizer = _visualizer('DetLocalVisualizer')
         self._visualizer.dataset_meta = dict(classes=classes, palette=None)
 
     def describe(self, sample) -> dict:
@@ -95,7 +95,7 @@ class Segmentation(Result):
 
     def __init__(self, classes: list[str], score: float) -> None:
         super().__init__(classes, score)
-        self._visualizer = VISUALIZERS.build(dict(type='SegLocalVisualizer'))
+        self._visualizer = _visualizer('SegLocalVisualizer')
         self._visualizer.dataset_meta = dict(
             classes=classes, palette=_palette(len(classes))
         )
@@ -131,7 +131,7 @@ class Classification(Result):
 
     def __init__(self, classes: list[str], score: float) -> None:
         super().__init__(classes, score)
-        self._visualizer = VISUALIZERS.build(dict(type='UniversalVisualizer'))
+        self._visualizer = _visualizer('UniversalVisualizer')
 
     def describe(self, sample) -> dict:
         """The best five classes."""
@@ -160,3 +160,8 @@ def _palette(number: int) -> list[list[int]]:
     """Colours that stay the same from picture to picture."""
     colours = np.random.RandomState(0).randint(0, 255, (number, 3))
     return colours.tolist()
+
+
+def _visualizer(kind: str):
+    """A host's visualizer; mmengine wants each to have a name."""
+    return VISUALIZERS.build(dict(type=kind, name='image_demo'))

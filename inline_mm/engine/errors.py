@@ -1,7 +1,5 @@
 """What ends a run in a sentence instead of a traceback."""
 
-import signal
-
 
 class LaunchError(ValueError):
     """A mistake in how a run was started, in one sentence."""
@@ -22,4 +20,3 @@ class RunStoppedError(Exception):
     def __init__(self, message: str, signum: int | None = None) -> None:
         super().__init__(message)
         self.exit_code = 1 if signum is None else 128 + signum
-        self.signal = None if signum is None else signal.Signals(signum)

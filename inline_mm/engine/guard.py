@@ -1,16 +1,15 @@
 """Stopping a run whose numbers are no numbers any more."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import torch
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.optim import AmpOptimWrapper
 from mmengine.registry import HOOKS
 from torch import Tensor, nn
 
 from .errors import RunStoppedError
+from .header import bare_model, optim_wrappers
 from .saving import save_state
 from .stopping import any_process
 
@@ -35,8 +34,12 @@ class NonFiniteGuardHook(Hook):
     [dict(type='NonFiniteGuardHook')]`` does so elsewhere.
     """
 
+    # Before RunRecordHook counts the batch.
+    priority = 'ABOVE_NORMAL'
+
     def __init__(self) -> None:
         self._call: tuple[tuple, dict] = ((), {})
+        self._names: set[str] = set()
         self._buffers: dict[str, Tensor] = {}
 
     def before_train(self, runner) -> None:
@@ -46,13 +49,15 @@ class NonFiniteGuardHook(Hook):
             runner (Runner): the runner.
         """
         # Not the loader's batch: a preprocessor may change it in place.
-        _bare(runner).register_forward_pre_hook(
-            self._keep_call, with_kwargs=True
-        )
-        wrapper = runner.optim_wrapper
-        # OptimWrapperDict holds several.
-        several = hasattr(wrapper, 'values')
-        for one in wrapper.values() if several else [wrapper]:
+        model = bare_model(runner)
+        model.register_forward_pre_hook(self._keep_call, with_kwargs=True)
+        state = model.state_dict(keep_vars=True)
+        self._names = {
+            name
+            for name, _ in model.named_buffers()
+            if name in state  # the others are constants
+        }
+        for one in optim_wrappers(runner):
             one.optimizer.register_step_pre_hook(
                 lambda optimizer, *_: self._check_step(runner, optimizer)
             )
@@ -68,12 +73,10 @@ class NonFiniteGuardHook(Hook):
             batch_idx (int): number of the batch in its epoch.
             data_batch (dict | None): the batch.
         """
-        model = _bare(runner)
-        state = model.state_dict(keep_vars=True)
         self._buffers = {
             name: buffer.detach().clone()
-            for name, buffer in model.named_buffers()
-            if name in state  # the others are constants
+            for name, buffer in bare_model(runner).named_buffers()
+            if name in self._names
         }
 
     def after_train_iter(
@@ -92,7 +95,11 @@ class NonFiniteGuardHook(Hook):
         """
         if not isinstance(runner.optim_wrapper, AmpOptimWrapper):
             return
-        losses = [v for v in (outputs or {}).values() if _is_number(v)]
+        losses = [
+            value
+            for name, value in (outputs or {}).items()
+            if 'loss' in name and _is_number(value)
+        ]
         if any_process(not _all_finite(losses)):
             self._stop(runner, 'a loss')
 
@@ -107,41 +114,31 @@ class NonFiniteGuardHook(Hook):
             self._stop(runner, 'a gradient')
 
     def _stop(self, runner, what: str) -> None:
-        model = _bare(runner)
-        with self._kept_buffers(model):
-            report = _find_cause(model, self._call, runner)
-        what = f'{what} of iteration {runner.iter + 1} is not finite: {report}'
-        if not _all_finite(
+        model = bare_model(runner)
+        for name, buffer in model.named_buffers():
+            if name in self._buffers:
+                buffer.data.copy_(self._buffers[name])
+        what = f'{what} of iteration {runner.iter + 1} is not finite'
+        path = None
+        if _all_finite(
             v for v in model.state_dict().values() if v.is_floating_point()
         ):
+            path = save_state(runner, STATE_FILE, runner.iter)
+        # Only now, whatever it meets: models and optimizers differ.
+        try:
+            what += f': {_find_cause(model, self._call, runner)}'
+        except Exception as error:
+            what += f' (the batch can not be run again: {error!r})'
+        if path is None:
             raise RunStoppedError(
                 f'{what}; the weights are not finite either, since the step '
                 'before: go on from an earlier checkpoint'
             )
-        path = save_state(runner, STATE_FILE, runner.iter)
         raise RunStoppedError(
             f'{what}; the weights before it are in {path}. Usual causes: too '
             'high a learning rate, a warm-up that is missing, broken boxes or '
             'images (tools/check_data.py), overflow of fp16'
         )
-
-    @contextmanager
-    def _kept_buffers(self, model: nn.Module) -> Iterator[None]:
-        """Buffers as before the iteration, whatever happens inside."""
-        try:
-            yield
-        finally:
-            for name, buffer in model.named_buffers():
-                if name in self._buffers:
-                    buffer.data.copy_(self._buffers[name])
-
-
-def _bare(runner) -> nn.Module:
-    return (
-        runner.model.module
-        if is_model_wrapper(runner.model)
-        else (runner.model)
-    )
 
 
 def _is_number(value) -> bool:

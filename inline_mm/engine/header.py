@@ -3,12 +3,39 @@
 import torch
 from mmengine.dist import get_world_size
 from mmengine.model import is_model_wrapper
+from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from .errors import LaunchError
 from .preflight import count_images, largest_train_shape
+
+
+def bare_model(runner: Runner) -> nn.Module:
+    """A runner's model without what distributes it.
+
+    Args:
+        runner (Runner): the runner.
+
+    Returns:
+        nn.Module: the host's model.
+    """
+    model = runner.model
+    return model.module if is_model_wrapper(model) else model
+
+
+def optim_wrappers(runner: Runner) -> list[OptimWrapper]:
+    """A runner's wrapped optimizers; OptimWrapperDict holds several.
+
+    Args:
+        runner (Runner): the runner.
+
+    Returns:
+        list[OptimWrapper]: one or more.
+    """
+    wrapper = runner.optim_wrapper
+    return list(wrapper.values()) if hasattr(wrapper, 'values') else [wrapper]
 
 
 def describe_run(runner: Runner, initialisation: str) -> dict[str, str]:
@@ -21,11 +48,7 @@ def describe_run(runner: Runner, initialisation: str) -> dict[str, str]:
     Returns:
         dict[str, str]: what each line is about, and its text.
     """
-    model = (
-        runner.model.module
-        if is_model_wrapper(runner.model)
-        else (runner.model)
-    )
+    model = bare_model(runner)
     counts = {True: 0, False: 0}
     for parameter in model.parameters():
         counts[parameter.requires_grad] += parameter.numel()
@@ -45,11 +68,6 @@ def describe_run(runner: Runner, initialisation: str) -> dict[str, str]:
     return lines
 
 
-def _wrappers(runner: Runner) -> list:
-    wrapper = runner.optim_wrapper
-    return list(wrapper.values()) if hasattr(wrapper, 'values') else [wrapper]
-
-
 def batch_of(runner: Runner) -> dict[str, int | None]:
     """Images of a step, for the log and the checkpoints.
 
@@ -64,7 +82,7 @@ def batch_of(runner: Runner) -> dict[str, int | None]:
     batch = loader.batch_size or getattr(
         loader.batch_sampler, 'batch_size', None
     )
-    accumulated = getattr(_wrappers(runner)[0], '_accumulative_counts', 1)
+    accumulated = getattr(optim_wrappers(runner)[0], '_accumulative_counts', 1)
     world = get_world_size()
     return dict(
         per_process=batch,
@@ -76,7 +94,7 @@ def batch_of(runner: Runner) -> dict[str, int | None]:
 
 def _describe_batch(runner: Runner) -> str:
     batch = batch_of(runner)
-    rates = [w.optimizer.param_groups[0] for w in _wrappers(runner)]
+    rates = [w.optimizer.param_groups[0] for w in optim_wrappers(runner)]
     # Schedulers keep the rate that warm-up and decay start from.
     rate = rates[0].get('initial_lr', rates[0]['lr'])
     text = (
@@ -108,7 +126,7 @@ def _describe_devices() -> str:
 
 
 def _describe_precision(runner: Runner) -> str:
-    wrapper = _wrappers(runner)[0]
+    wrapper = optim_wrappers(runner)[0]
     if not hasattr(wrapper, 'loss_scaler'):
         return 'float32'
     dtype = getattr(wrapper, 'cast_dtype', None) or 'the default type'
@@ -161,7 +179,9 @@ def _pooled_batch_norm(model: nn.Module, processes: int) -> str | None:
     """Name of a batch norm behind a pooling to 1 x 1, None without."""
     for name, module in model.named_modules():
         pooled = False
-        for child in module.children() if _is_sequence(module) else []:
+        if not isinstance(module, nn.Sequential):
+            continue
+        for child in module:
             if isinstance(child, nn.AdaptiveAvgPool2d):
                 pooled = child.output_size in (1, (1, 1), [1, 1])
             elif pooled and any(
@@ -171,7 +191,3 @@ def _pooled_batch_norm(model: nn.Module, processes: int) -> str | None:
             ):
                 return name
     return None
-
-
-def _is_sequence(module: nn.Module) -> bool:
-    return isinstance(module, nn.Sequential)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import torch
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import EpochBasedTrainLoop
 from torch import nn
@@ -12,7 +11,7 @@ from torch import nn
 from ..checkpoint import describe_init
 from ..checkpoint.reading import hash_file
 from .facts import describe_data
-from .header import batch_of, check_batch_norm, describe_run
+from .header import bare_model, batch_of, check_batch_norm, describe_run
 from .random_state import get_random_state, set_random_state
 from .resuming import skip_batches
 
@@ -72,7 +71,7 @@ class RunRecordHook(Hook):
         self.backbone_init = meta.get('backbone_init')
         self._random_state = meta.get('random_state')
         self._progress = meta.get('progress')
-        self._matched = _count_matched(_unwrap(runner.model), checkpoint)
+        self._matched = _count_matched(bare_model(runner), checkpoint)
 
     def before_train(self, runner) -> None:
         """Logs the header.
@@ -80,7 +79,7 @@ class RunRecordHook(Hook):
         Args:
             runner (Runner): the runner.
         """
-        model = _unwrap(runner.model)
+        model = bare_model(runner)
         # Counters that don't begin at 0 tell resuming from mere loading.
         if runner.iter == 0 and self._matched:
             self.backbone_init = describe_load(
@@ -247,10 +246,6 @@ def _count_matched(model: nn.Module, checkpoint: dict) -> int:
         found.get(f'backbone.{key}') == value.shape
         for key, value in model.backbone.state_dict().items()
     )
-
-
-def _unwrap(model: nn.Module) -> nn.Module:
-    return model.module if is_model_wrapper(model) else model
 
 
 def _sampler(runner):

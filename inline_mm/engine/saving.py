@@ -2,26 +2,27 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections import deque
 from pathlib import Path
 
 import torch
-from mmengine.dist import is_main_process
+from mmengine.dist import barrier, is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import print_log
-from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
 from ..checkpoint import CheckpointError, check_checkpoint
 from ..checkpoint.writing import write_atomically
 from .errors import LaunchError
+from .header import bare_model
 
 ATOMIC = dict(backend='inline_mm_atomic')
-# Files that training can't go on from: without optimizer, or not the newest.
-_NOT_RESUMABLE = ('best_',)
+# Files without an optimizer: the best ones, and published ones with a hash.
+_NOT_RESUMABLE = re.compile(r'^best_|-[0-9a-f]{8}\.pth$')
 
 
 @register_backend(ATOMIC['backend'])
@@ -76,11 +77,15 @@ class SafeCheckpointHook(CheckpointHook):
         Raises:
             LaunchError: if not.
         """
-        if self.backend_args is None and self.file_client_args is None:
+        local = '://' not in str(self.out_dir or runner.work_dir)
+        asked = self.backend_args or self.file_client_args
+        if local and not asked:
             self.backend_args = dict(ATOMIC)
         super().before_train(runner)
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
-            check_space(Path(self.out_dir), runner.model, self.save_optimizer)
+            check_space(
+                Path(self.out_dir), bare_model(runner), self.save_optimizer
+            )
 
     def _save_checkpoint_with_step(self, runner, step, meta) -> None:
         limit, self.max_keep_ckpts = self.max_keep_ckpts, -1
@@ -145,11 +150,15 @@ def save_state(runner: Runner, name: str, iteration: int) -> Path:
     )
     if is_main_process():
         write_atomically(path.with_name('last_checkpoint'), str(path).encode())
+    # Launchers kill the others when the first process ends.
+    barrier()
     return path
 
 
 def find_whole_checkpoint(work_dir: str | Path) -> Path | None:
-    """The newest file of a work folder that a run can go on from.
+    """The newest file of a run that it can go on from.
+
+    It is looked for in the work folder, and where its `last_checkpoint` lies.
 
     What can't be read, such as a file that a kill cut off, is skipped, with a
     line in the log.
@@ -160,10 +169,16 @@ def find_whole_checkpoint(work_dir: str | Path) -> Path | None:
     Returns:
         Path | None: the file; None if there is none.
     """
+    folders = {Path(work_dir).resolve()}
+    note = Path(work_dir) / 'last_checkpoint'
+    # With `out_dir` checkpoints lie elsewhere. A full disk leaves it empty.
+    if note.is_file() and (newest := note.read_text().strip()):
+        folders.add(Path(newest).parent.resolve())
     files = [
         path
-        for path in Path(work_dir).glob('*.pth')
-        if not path.name.startswith(_NOT_RESUMABLE)
+        for folder in folders
+        for path in folder.glob('*.pth')
+        if not _NOT_RESUMABLE.search(path.name)
     ]
     for path in sorted(files, key=os.path.getmtime, reverse=True):
         try:
@@ -201,7 +216,6 @@ def check_space(
     finally:
         with contextlib.suppress(OSError):
             probe.unlink()
-    model = model.module if is_model_wrapper(model) else model
     size = sum(t.nbytes for t in model.state_dict().values())
     if with_optimizer:
         size += 2 * sum(

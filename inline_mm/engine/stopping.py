@@ -1,12 +1,13 @@
 """Stopping a run from outside, without losing it."""
 
+import os
 import signal
 import threading
 from functools import partial
 
 import torch
 from mmengine.device import get_device
-from mmengine.dist import all_reduce
+from mmengine.dist import all_reduce, get_world_size
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
@@ -26,6 +27,8 @@ def any_process(flag: bool) -> bool:
     Returns:
         bool: the same in all processes.
     """
+    if get_world_size() == 1:
+        return flag
     tensor = torch.tensor(int(flag), device=get_device())
     all_reduce(tensor, 'max')
     return bool(tensor.item())
@@ -130,12 +133,25 @@ class StopSignalHook(Hook):
             runner (Runner): the runner.
         """
         for signum, handler in self._previous.items():
-            signal.signal(signum, handler)
+            # None stands for a handler that Python did not install.
+            signal.signal(signum, handler or signal.SIG_DFL)
         self._previous = {}
 
 
 def _start_worker(start, worker_id: int) -> None:
-    # Not SIGTERM, by which a process ends its workers.
+    """Lets a worker outlive what is sent to the whole group of processes.
+
+    SIGTERM still ends it where its parent sends it, as at the end of a run.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    threading.Thread(target=_obey_parent, daemon=True).start()
     if start is not None:
         start(worker_id)
+
+
+def _obey_parent() -> None:
+    while True:
+        sent = signal.sigwaitinfo({signal.SIGTERM})
+        if sent.si_pid == os.getppid():
+            os._exit(0)

@@ -4,11 +4,11 @@ import os
 
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
 from ..checkpoint import check_checkpoint
 from .errors import LaunchError
+from .header import bare_model
 from .saving import find_whole_checkpoint
 
 
@@ -96,7 +96,6 @@ def skip_initialisation(runner: Runner) -> None:
             'the run begins at iteration 0'
         )
         return
-    model = runner.model.module if is_model_wrapper(runner.model) else None
-    backbone = getattr(model or runner.model, 'backbone', None)
+    backbone = getattr(bare_model(runner), 'backbone', None)
     if backbone is not None:
         backbone.init_cfg = None

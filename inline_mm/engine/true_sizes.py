@@ -19,9 +19,9 @@ class TrueSizeHook(Hook):
 
     In a config: ``custom_hooks = [dict(type='TrueSizeHook')]``. It works for
     the InLine backbones in detectors, segmentors and classifiers, in
-    training, validation and test, with several processes, and where an
-    evaluation augments its images. For a model without a runner call
-    :func:`use_true_sizes`.
+    training, validation and test of mmengine's `Runner`, with several
+    processes, and where an evaluation augments its images. For a model
+    without a runner call :func:`use_true_sizes`.
     """
 
     def before_run(self, runner) -> None:

@@ -178,10 +178,16 @@ class InLineAttention(nn.Module):
         pooled_from: Tensor | None,
     ) -> Tensor:
         num_tokens, channels = x.shape[1:]
+        # A module in the place of a projection (LoRA) must be called.
+        plain = type(self.qkv) is type(self.proj) is nn.Linear
         # Both are exact at any size. A symbolic one (export) has no answer.
-        if self.fold and (
-            isinstance(num_tokens, torch.SymInt)
-            or num_tokens >= FOLD_FROM * channels
+        if (
+            self.fold
+            and plain
+            and (
+                isinstance(num_tokens, torch.SymInt)
+                or num_tokens >= FOLD_FROM * channels
+            )
         ):
             return self._attend_folded(x, hw_shape, pooled_from)
         return self._attend_by_heads(x, hw_shape, pooled_from)
