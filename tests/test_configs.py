@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from mmcv import _ext
+from mmcv.ops import RoIAlign
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
@@ -175,15 +176,26 @@ def test_trains_one_step(name):
 
 @pytest.mark.parametrize('name', QUICK)
 def test_mixed_precision(name, monkeypatch):
-    """The losses under autocast in float16, as `--amp` has it on GPUs."""
-    device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    if device == 'cpu':
-        # Its kernel for CPUs takes float32 alone, which holds any float16.
-        kernel = _ext.nms
+    """The losses under autocast, on the GPU where there is one.
+
+    mmcv's kernels of RoIAlign and NMS for CPUs know no bfloat16 and get what
+    float32 holds of it; on a GPU float16 is what `--amp` means.
+    """
+    device, dtype = 'cuda', torch.float16
+    if not torch.cuda.is_available():
+        device, dtype = 'cpu', torch.bfloat16
+        roi_align, nms = RoIAlign.forward, _ext.nms
+        monkeypatch.setattr(
+            RoIAlign,
+            'forward',
+            lambda self, maps, rois: roi_align(
+                self, maps.float(), rois.float()
+            ).to(maps.dtype),
+        )
         monkeypatch.setattr(
             _ext,
             'nms',
-            lambda boxes, scores, **options: kernel(
+            lambda boxes, scores, **options: nms(
                 boxes.float(), scores.float(), **options
             ),
         )
@@ -192,7 +204,7 @@ def test_mixed_precision(name, monkeypatch):
     model = revert_sync_batchnorm(build_model(cfg)).to(device).train()
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     batch = pseudo_collate([dataset[0], dataset[1]])
-    with torch.autocast(device, torch.float16):
+    with torch.autocast(device, dtype):
         data = model.data_preprocessor(batch, training=True)
         loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()

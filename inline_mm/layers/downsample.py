@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .tokens import tokens_to_map
-from .windows import may_be_any
+from .windows import may_need_padding
 
 
 class ConvDownsample(PatchEmbed):
@@ -53,7 +53,7 @@ class PatchMerging(nn.Module):
         height, width = ((side + 1) // 2 for side in hw_shape)
         bottom, right = 2 * height - hw_shape[0], 2 * width - hw_shape[1]
         x = x.reshape(batch, *hw_shape, channels)
-        if may_be_any(bottom, right):
+        if may_need_padding(bottom, right):
             x = F.pad(x, (0, 0, 0, right, 0, bottom))
         x = x.reshape(batch, height, 2, width, 2, channels)
         x = x.permute(0, 1, 3, 4, 2, 5)

@@ -6,7 +6,8 @@ along an axis isn't shifted along it, and the windows of InLine blocks shrink
 to the map, as at the pretraining size of every published model.
 
 While a model is exported, sizes are symbolic: whether lines are padded or
-shifted isn't known, so both are always done, by amounts that may be zero.
+shifted isn't known, so both are always done, by amounts that may be zero. A
+model that is compiled always pads.
 """
 
 from dataclasses import dataclass
@@ -90,6 +91,11 @@ class WindowLayout:
             pairs.append((before, total - before))
         return tuple(pairs)
 
+    @property
+    def is_shifted(self) -> bool:
+        """Whether there is a shift, of no line perhaps if it is symbolic."""
+        return any(isinstance(n, torch.SymInt) or n for n in self.shift)
+
     def split(self, x: Tensor) -> Tensor:
         """(B, H * W, C) to (B * windows, tokens of a window, C).
 
@@ -101,9 +107,9 @@ class WindowLayout:
         batch, _, channels = x.shape
         x = x.reshape(batch, *self.hw_shape, channels)
         vertical, horizontal = self.padding
-        if may_be_any(*vertical, *horizontal):
+        if may_need_padding(*vertical, *horizontal):
             x = F.pad(x, (0, 0, *horizontal, *vertical))
-        if may_be_any(*self.shift):
+        if self.is_shifted:
             x = _roll(x, (-self.shift[0], -self.shift[1]))
         x = x.reshape(batch, rows, size_y, columns, size_x, channels)
         return x.transpose(2, 3).reshape(-1, size_y * size_x, channels)
@@ -117,7 +123,7 @@ class WindowLayout:
         x = x.transpose(2, 3).reshape(
             -1, rows * size_y, columns * size_x, channels
         )
-        if may_be_any(*self.shift):
+        if self.is_shifted:
             x = _roll(x, self.shift)
         (top, _), (left, _) = self.padding
         x = x[:, top : top + height, left : left + width]
@@ -130,7 +136,7 @@ class WindowLayout:
             Tensor: (windows, tokens, tokens) of 0 and `MASKED`, float32, to
             be added to the scores of the softmax.
         """
-        if not may_be_any(*self.shift):
+        if not self.is_shifted:
             return None
         rows, columns = (self._axis_labels(axis, device) for axis in (0, 1))
         regions = 3 * rows[:, None] + columns[None, :]
@@ -174,6 +180,11 @@ def _roll(x: Tensor, shift: tuple[int, int]) -> Tensor:
     return x
 
 
-def may_be_any(*lines: int) -> bool:
-    """Whether any number of lines is, or, being symbolic, may be not zero."""
-    return any(isinstance(n, torch.SymInt) or n for n in lines)
+def may_need_padding(*lines: int) -> bool:
+    """Whether any number of lines is, or at another size may be, not zero.
+
+    Where a graph is made for many sizes, asking would tie it to those that
+    give the same answer.
+    """
+    symbolic = any(isinstance(n, torch.SymInt) for n in lines)
+    return symbolic or torch.compiler.is_dynamo_compiling() or any(lines)
