@@ -34,6 +34,10 @@ def call_demo(*args):
     )
 
 
+# One worker runs the demonstration once.
+pytestmark = pytest.mark.xdist_group('demo')
+
+
 @pytest.fixture(scope='module')
 def demo(tmp_path_factory):
     """Folder, results and printed text of a short demonstration."""

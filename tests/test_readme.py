@@ -53,6 +53,10 @@ TOOLS = sorted(
         if word.startswith('tools/')
     }
 )
+# A group stays on one worker, which asks each tool for help once.
+GROUPED = [
+    pytest.param(tool, marks=pytest.mark.xdist_group(tool)) for tool in TOOLS
+]
 
 
 @pytest.mark.parametrize('target', ['env', 'demo', 'test'])
@@ -86,7 +90,7 @@ def usage(tool, *command):
     return out.returncode, out.stdout + out.stderr
 
 
-@pytest.mark.parametrize('tool', TOOLS)
+@pytest.mark.parametrize('tool', GROUPED)
 def test_tools_say_how_they_are_used(tool):
     code, text = usage(tool)
     # A shell launcher without arguments says what it takes and fails.
@@ -104,7 +108,7 @@ def options_of(tool, *command):
     return {word for line in lines for word in re.findall('--[a-z-]+', line)}
 
 
-@pytest.mark.parametrize('tool', TOOLS)
+@pytest.mark.parametrize('tool', GROUPED)
 def test_options_in_commands_exist(tool):
     known = options_of(tool)
     for words in COMMANDS:

@@ -33,6 +33,10 @@ TOOL = Path(__file__).parents[2] / 'tools' / 'benchmark.py'
 PVT = 'mask-rcnn_inline-pvt-t_fpn_1x_coco'
 
 
+# One worker makes the comparison once.
+pytestmark = pytest.mark.xdist_group('benchmark')
+
+
 @pytest.fixture(scope='module')
 def compared(tmp_path_factory):
     """Folder and record of a comparison of three backbones."""

@@ -67,8 +67,8 @@ def least(name):
 @pytest.mark.parametrize(
     'name',
     [
-        'InLineSwin',
         'InLineDeiT',
+        pytest.param('InLineSwin', marks=pytest.mark.heavy),
         pytest.param('InLinePVT', marks=pytest.mark.heavy),
         pytest.param('InLineCSwin', marks=pytest.mark.heavy),
     ],
