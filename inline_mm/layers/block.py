@@ -1,15 +1,20 @@
 """The transformer block that all families share."""
 
 import torch
-from mmcv.cnn.bricks import DropPath
+from mmcv.cnn.bricks import DropPath, Linear
 from mmcv.cnn.bricks.transformer import FFN
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+
+from ..ops import feed_forward_in_chunks
 
 # Hidden values of a chunk, which so stays in a core's cache, and from how
 # many on chunks pay: measured on CPUs (docs/performance.md).
 CHUNK = 2**18
 CHUNK_FROM = 6 * 10**6
+# In training hidden values are made twice: with more channels that costs more
+# than what it spares.
+TRAIN_CHANNELS = 192
 
 
 class Block(nn.Module):
@@ -71,9 +76,17 @@ class Block(nn.Module):
         )
         if not self._pays_in_chunks(x):
             return self._feed_forward(x)
-        # The sum is a tensor of our own: each chunk is replaced by its result.
         tokens = x.flatten(0, 1)
         rows = max(1, CHUNK // self.ffn.feedforward_channels)
+        if torch.is_grad_enabled():
+            first, second = self._linears()
+            out = feed_forward_in_chunks(
+                self.norm2(tokens),
+                *(first.weight, first.bias, second.weight, second.bias),
+                rows,
+            )
+            return x + self.ffn.dropout_layer(out.view_as(x))
+        # The sum is a tensor of our own: each chunk is replaced by its result.
         for chunk in tokens.split(rows):
             chunk.copy_(self._feed_forward(chunk))
         return tokens.view_as(x)
@@ -81,18 +94,31 @@ class Block(nn.Module):
     def _feed_forward(self, x: Tensor) -> Tensor:
         return self.ffn(self.norm2(x), identity=x)
 
+    def _linears(self) -> tuple[nn.Module, nn.Module]:
+        """The two layers of the feed-forward network."""
+        return self.ffn.layers[0][0], self.ffn.layers[1]
+
     def _pays_in_chunks(self, x: Tensor) -> bool:
         """Whether the feed-forward half should work on a few tokens at once.
 
-        Its hidden layer is the largest tensor of a block. Without gradients
-        it needn't exist as a whole. Dropped paths are drawn per sample, so
-        that samples must stay apart; a compiler would unroll the loop.
+        Its hidden layer is the largest tensor of a block and needn't exist as
+        a whole. A compiler would unroll the loop.
         """
+        hidden = x.shape[0] * x.shape[1] * self.ffn.feedforward_channels
         if (
-            torch.is_grad_enabled()
-            or self.training
-            or torch.compiler.is_compiling()
+            torch.compiler.is_compiling()
+            or x.device.type != 'cpu'
+            or hidden <= CHUNK_FROM
         ):
             return False
-        hidden = x.shape[0] * x.shape[1] * self.ffn.feedforward_channels
-        return x.device.type == 'cpu' and hidden > CHUNK_FROM
+        if not torch.is_grad_enabled():
+            # Dropped paths are drawn per sample, so that samples stay apart.
+            return not self.training
+        # The layers give their parameters, and aren't called: not if they
+        # are others (LoRA), or if something lies between (dropout, autocast).
+        return (
+            self.ffn.embed_dims <= TRAIN_CHANNELS
+            and all(type(layer) is Linear for layer in self._linears())
+            and not torch.is_autocast_enabled('cpu')
+            and not (self.training and self.ffn.layers[2].p)
+        )

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from torch import nn
 
 from inline_mm.layers import Block, InLineAttention, attention, block
 from inline_mm.layers.tokens import tokens_to_output
+from inline_mm.ops import feed_forward_in_chunks
 
 LAYERS = {
     'global': {},
@@ -82,9 +84,87 @@ def test_feed_forward_in_chunks_equals_the_whole(batch, monkeypatch):
         chunks = layer(x, (7, 11))
     assert len(seen) == -(-batch * 77 // 7)
     torch.testing.assert_close(chunks, whole, rtol=0, atol=1e-6)
-    seen.clear()
+
+
+@pytest.fixture
+def chunked(monkeypatch):
+    """Calls of the chunked function, which any size is worth here."""
+    monkeypatch.setattr(block, 'CHUNK_FROM', 0)
+    monkeypatch.setattr(block, 'CHUNK', 7 * 64)
+    calls = []
+
+    def note(*args):
+        calls.append(args[0].shape)
+        return feed_forward_in_chunks(*args)
+
+    monkeypatch.setattr(block, 'feed_forward_in_chunks', note)
+    return calls
+
+
+def train_block(layer, x):
+    """Output and all gradients of a step, with paths dropped by a seed."""
+    x = x.clone().requires_grad_()
+    torch.manual_seed(1)
+    out = layer(x, (7, 11))
+    out.square().sum().backward()
+    grads = [p.grad for p in layer.parameters()]
+    layer.zero_grad()
+    return [out.detach(), x.grad, *grads]
+
+
+@pytest.mark.parametrize('with_cp', [False, True])
+@pytest.mark.parametrize('training', [False, True])
+def test_training_in_chunks_equals_the_whole(
+    with_cp, training, chunked, monkeypatch
+):
+    torch.manual_seed(0)
+    layer = Block(
+        16,
+        InLineAttention(16, 2),
+        4,
+        1e-5,
+        drop_path_rate=0.3,
+        with_cp=with_cp,
+    )
+    layer.double().train(training)
+    x = torch.randn(3, 77, 16, dtype=torch.float64)
+    chunks = train_block(layer, x)
+    assert chunked
+    monkeypatch.setattr(block, 'CHUNK_FROM', 10**9)
+    chunked.clear()
+    whole = train_block(layer, x)
+    assert not chunked
+    assert torch.unique(chunks[0]).numel() > 1
+    for mine, wanted in zip(chunks, whole, strict=True):
+        torch.testing.assert_close(mine, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_what_lies_between_the_layers_is_not_passed_over(chunked):
+    x = torch.randn(1, 77, 16)
+    layer = Block(16, InLineAttention(16, 2), 4, 1e-5, drop_rate=0.5)
     layer(x, (7, 11))
-    assert len(seen) == 1, 'gradients need the hidden layer'
+    assert not chunked, 'dropout'
+    layer.eval()
+    layer(x, (7, 11))
+    assert len(chunked) == 1
+    with torch.autocast('cpu', torch.bfloat16):
+        layer(x, (7, 11))
+    assert len(chunked) == 1, 'autocast'
+    other = nn.Sequential(layer.ffn.layers[0][0], nn.Identity())
+    layer.ffn.layers[0][0] = other  # as LoRA does
+    layer(x, (7, 11))
+    assert len(chunked) == 1, 'another module'
+
+
+def test_compiled_training_has_no_chunks(chunked):
+    torch.manual_seed(0)
+    layer = Block(16, InLineAttention(16, 2), 4, 1e-5)
+    x = torch.randn(1, 77, 16)
+    compiled = torch.compile(layer, backend='aot_eager', fullgraph=True)
+    out = compiled(x, (7, 11))
+    assert not chunked
+    torch.testing.assert_close(out, layer(x, (7, 11)), rtol=0, atol=1e-5)
+    assert chunked
 
 
 def test_outputs_are_contiguous_and_so_are_their_gradients():
