@@ -67,7 +67,9 @@ def facts_of(record: dict) -> dict[str, Fact | None]:
         'initialisation': _initialisation(record),
         'training data': _data(training.get('data')),
         'test data': _data(record.get('test_data')),
-        'test scale': scale and _plain(', '.join(scale)),
+        'test scale': None
+        if scale is None
+        else _plain(', '.join(scale) or 'as the images are'),
         'test batch': test_batch
         and Fact(test_batch, f'{test_batch} image(s)'),
         'augmentation': Fact(

@@ -154,8 +154,9 @@ def _classes(section: Section) -> list[str]:
         return []
     return [
         '<h3>By class</h3>',
-        f'<p>Classes that neither test holds are left out, and of more than '
-        f'{MOST_CLASSES} those in the middle; per_class.csv has all.</p>',
+        '<p>Left out are classes that one of both has no value for, and of '
+        f'more than {MOST_CLASSES} those in the middle; per_class.csv has '
+        'all.</p>',
         '<div class="classes">',
         *figures,
         '</div>',

@@ -144,7 +144,8 @@ def make_rows(records: Iterable[dict]) -> list[Row]:
         groups.setdefault(_recipe(record), []).append(record)
     rows = [_make_row(group) for group in groups.values()]
     for row in rows:
-        same = [other for other in rows if other.label == row.label]
+        name = row.task, row.label  # of another task: another table
+        same = [other for other in rows if (other.task, other.label) == name]
         if len(same) > 1:  # another setting, said among the differences
             for number, other in enumerate(same, 1):
                 other.label = f'{other.label} ({number})'

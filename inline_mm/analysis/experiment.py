@@ -1,0 +1,199 @@
+"""A small experiment: InLine beside its baselines, from drawing to table.
+
+Each backbone trains a detector and a segmentor on generated shapes, with
+several seeds and an equal budget, and again frozen at random weights. What
+the frozen ones reach needs no backbone; only what the others gain over them
+says anything about backbones.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from ..engine.errors import LaunchError
+from .compare import compare, read_record
+from .experiment_report import CONTROL, write_report
+from .experiment_run import DATA, RESULT, is_done, load_config
+from .shapes import ShapesConfig, make_shapes
+
+MODELS = {
+    'InLine-PVT': 'inline-pvt',
+    'PVT': 'pvt',
+    'InLine-Swin': 'inline-swin',
+    'Swin': 'swin',
+}
+CONFIGS = (
+    'mmdet/shapes/mask-rcnn_{}_fpn_shapes-64x64.py',
+    'mmseg/shapes/fpn_{}_shapes-64x64.py',
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training with its test.
+
+    Args:
+        label (str): its row in the tables.
+        config (Path): file of the config.
+        seed (int): of weights and order.
+        frozen (bool): whether the backbone stays at random.
+    """
+
+    label: str
+    config: Path
+    seed: int
+    frozen: bool
+
+    @property
+    def name(self) -> str:
+        """str: name of its folder."""
+        kind = '_frozen' if self.frozen else ''
+        return f'{self.config.stem}{kind}_seed-{self.seed}'
+
+
+def list_runs(configs: Path, seeds: int, controls: int) -> list[Run]:
+    """All runs of the experiment.
+
+    Args:
+        configs (Path): the project's folder of configs.
+        seeds (int): runs of each model.
+        controls (int): runs of each model with its backbone frozen.
+
+    Returns:
+        list[Run]: seed by seed, so that a stopped experiment has whole ones.
+    """
+    return [
+        Run(
+            f'{label}{CONTROL if frozen else ""}',
+            configs / config.format(model),
+            seed,
+            frozen,
+        )
+        for seed in range(seeds)
+        for frozen in (False, True)
+        if not frozen or seed < controls
+        for config in CONFIGS
+        for label, model in MODELS.items()
+    ]
+
+
+def run_experiment(
+    configs: Path,
+    out: Path,
+    shapes: ShapesConfig,
+    seeds: int,
+    controls: int,
+    jobs: int,
+    iterations: int | None,
+    say: Callable[[str], None],
+) -> None:
+    """Runs what isn't finished yet, and writes tables and report.
+
+    Args:
+        configs (Path): the project's folder of configs.
+        out (Path): folder of the experiment. Its finished runs are kept if
+            they are of the same config, seed and shapes.
+        shapes (ShapesConfig): the data.
+        seeds (int): runs of each model.
+        controls (int): runs of each model with its backbone frozen.
+        jobs (int): runs at a time, on one thread each.
+        iterations (int | None): of each run; None for the configs'.
+        say (Callable): takes a line of progress.
+
+    Raises:
+        LaunchError: if runs failed; the others are done and kept.
+        FileExistsError: if something else lies where the data go.
+    """
+    out = out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    make_shapes(out / DATA, shapes)
+    runs = list_runs(configs, seeds, controls)
+    pending = [r for r in runs if not _is_done(r, out, iterations)]
+    say(
+        f'{len(runs)} runs, {len(runs) - len(pending)} of them finished '
+        f'before; logs: {out}/runs/*.log'
+    )
+    failed = list(_run_all(pending, out, jobs, iterations, say))
+    if failed:
+        raise LaunchError(
+            f'{len(failed)} of {len(runs)} runs failed, see '
+            + ', '.join(str(_log(run, out)) for run in failed)
+            + '; the finished ones are kept, start again for the others'
+        )
+    records = [
+        read_record(_folder(run, out) / RESULT) | {'label': run.label}
+        for run in runs
+    ]
+    compare(records, out / 'tables')
+    write_report(records, out)
+
+
+def _run_all(
+    runs: Sequence[Run],
+    out: Path,
+    jobs: int,
+    iterations: int | None,
+    say: Callable[[str], None],
+) -> Iterator[Run]:
+    """Runs several at a time; yields those that fail."""
+    start = perf_counter()
+    pool = ThreadPoolExecutor(jobs)
+    futures = {pool.submit(_run, run, out, iterations): run for run in runs}
+    try:
+        for done, future in enumerate(as_completed(futures), 1):
+            run, code = futures[future], future.result()
+            spent = (perf_counter() - start) / 60
+            left = spent / done * (len(runs) - done)
+            say(
+                f'[{done}/{len(runs)}] {run.name}: '
+                f'{"failed" if code else "done"}; {spent:.1f} min, about '
+                f'{left:.1f} left'
+            )
+            if code:
+                yield run
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _run(run: Run, out: Path, iterations: int | None) -> int:
+    """Trains and tests in a process of its own; returns its exit code."""
+    command = [
+        *(sys.executable, '-m', f'{__package__}.experiment_run'),
+        *(run.config.resolve(), _folder(run, out)),
+        *('--seed', str(run.seed)),
+        *(['--frozen'] if run.frozen else []),
+        *(['--iterations', str(iterations)] if iterations else []),
+    ]
+    log = _log(run, out)
+    log.parent.mkdir(exist_ok=True)
+    with log.open('wb') as file:
+        process = subprocess.Popen(
+            command,
+            cwd=out,
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            return process.wait()
+        finally:
+            process.stdin.close()
+
+
+def _is_done(run: Run, out: Path, iterations: int | None) -> bool:
+    if not (_folder(run, out) / RESULT).is_file():
+        return False
+    cfg = load_config(str(run.config), run.seed, run.frozen, iterations)
+    return is_done(_folder(run, out), cfg, out / DATA)
+
+
+def _folder(run: Run, out: Path) -> Path:
+    return out / 'runs' / run.name
+
+
+def _log(run: Run, out: Path) -> Path:
+    return out / 'runs' / f'{run.name}.log'
