@@ -240,10 +240,11 @@ def test_models_have_the_names_of_published_rows(name):
 
 
 def test_other_models_have_the_names_of_their_types():
-    backbone = dict(type='InLineSwin', arch='tiny', kernel='relu')
-    model = dict(type='mmdet.ATSS', backbone=backbone)
-    wanted = dict(method='ATSS', backbone='InLineSwin (changed)')
-    assert facts.describe_model(model) == wanted
+    for switch in (dict(kernel='relu'), dict(attention='focused')):
+        backbone = dict(type='InLineSwin', arch='tiny', **switch)
+        model = dict(type='mmdet.ATSS', backbone=backbone)
+        wanted = dict(method='ATSS', backbone='InLineSwin (changed)')
+        assert facts.describe_model(model) == wanted
     backbone = dict(type='SwinTransformer', embed_dims=24)
     model = dict(type='CascadeRCNN', roi_head={}, backbone=backbone)
     wanted = dict(method='Cascade R-CNN', backbone='SwinTransformer')

@@ -20,7 +20,7 @@ from ..checkpoint import check_checkpoint, describe_init
 from ..checkpoint.reading import read_file
 from ..engine.errors import LaunchError
 from ..engine.testing import check_complete
-from ..layers import InLineAttention
+from ..layers import InLineAttention, LinearAttention
 from ..version import __version__
 from .onnx_forms import use_exportable_forms
 from .onnx_graph import quiet, trace, write_verified
@@ -173,7 +173,8 @@ def _build(settings: dict) -> nn.Module:
 def _refuse_free_size(model: nn.Module) -> None:
     """InLine windows shrink with the map: no arithmetic fits every size."""
     for module in model.modules():
-        if isinstance(module, InLineAttention) and module.window_size:
+        linear = isinstance(module, InLineAttention | LinearAttention)
+        if linear and module.window_size:
             raise LaunchError(
                 f'the size of images must be fixed for window_size='
                 f'{module.window_size}, whose windows shrink with small '

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from ..layers import Block, InLineAttention
+from ..layers.kernels import apply_kernel
 from ..ops import inline_attention
 
 
@@ -66,7 +67,7 @@ class StraightforwardAttention(nn.Module):
             batch, num_tokens, 3, self.num_heads, head_dim
         )
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        q, k = self.kernel(q), self.kernel(k)
+        q, k = apply_kernel(self.kernel, q, k)
         scale = head_dim**-0.5
         mean_key = k.mean(-2, keepdim=True)
         mean_value = v.mean(-2, keepdim=True)

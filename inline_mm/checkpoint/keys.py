@@ -104,6 +104,9 @@ def _block_rules(
     )
     # The matrix of the kernel relu(A x + b), which the paper only ablates.
     rules.append(_rule((), f'{ours}.attn.kernel.0.{{p}}', ABLATION))
+    # What other linear attentions have beside their projections.
+    rules.append(_rule((), f'{ours}.attn.depthwise.{{p}}', ABLATION))
+    rules.append(_rule((), f'{ours}.attn.scale', ABLATION))
     return rules
 
 

@@ -17,6 +17,7 @@ SWITCHES = (
     'kernel',
     'normalization',
     'local_residual',
+    'attention',
     'inline_depths',
 )
 # Where a run writes, how it was started, from what weights and seed.

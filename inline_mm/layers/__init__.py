@@ -3,6 +3,7 @@
 from .attention import InLineAttention
 from .block import Block
 from .downsample import ConvDownsample, PatchMerging
+from .linear_attention import LINEAR_ATTENTIONS, LinearAttention
 from .position import resize_bias_table, resize_position_table
 from .softmax import WindowAttention
 from .stripes import StripeAttention
@@ -10,9 +11,11 @@ from .tokens import map_to_tokens, tokens_to_map, tokens_to_output
 from .windows import WindowLayout
 
 __all__ = [
+    'LINEAR_ATTENTIONS',
     'Block',
     'ConvDownsample',
     'InLineAttention',
+    'LinearAttention',
     'PatchMerging',
     'StripeAttention',
     'WindowAttention',

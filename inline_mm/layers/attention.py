@@ -16,6 +16,7 @@ from ..ops import (
 )
 from ..ops.precision import statistics_dtype
 from .heads import check_heads
+from .kernels import KERNELS, apply_kernel
 from .tokens import map_to_tokens, tokens_to_map
 from .windows import WindowLayout
 
@@ -27,30 +28,6 @@ NORMALIZATIONS = {
     'subtract': inline_attention,
     'divide': divide_attention,
     'softmax': softmax_attention,
-}
-
-
-class _Exp(nn.Module):
-    """exp(0.2 x), the exponential kernel of the paper's ablation."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.exp(0.2 * x)
-
-
-class _AffineReLU(nn.Sequential):
-    """relu(A x + b) over the channels of a head, one A for all heads."""
-
-    def __init__(self, head_dim: int) -> None:
-        super().__init__(nn.Linear(head_dim, head_dim), nn.ReLU())
-
-
-# Applied to queries and keys alike, on (B, heads, N, head_dim).
-KERNELS = {
-    'identity': lambda head_dim: nn.Identity(),
-    'relu': lambda head_dim: nn.ReLU(),
-    'leaky_relu': lambda head_dim: nn.LeakyReLU(),
-    'exp': lambda head_dim: _Exp(),
-    'affine_relu': _AffineReLU,
 }
 
 
@@ -73,8 +50,9 @@ class InLineAttention(nn.Module):
         embed_dims (int): number of channels C.
         num_heads (int): number of heads; must divide C.
         kernel (str): the kernel of queries and keys: 'identity', 'relu',
-            'leaky_relu', 'exp' (exp(0.2 x)) or 'affine_relu' (relu(A x + b)).
-            Defaults to 'identity', as in every published model.
+            'leaky_relu', 'exp' (exp(0.2 x)), 'affine_relu' (relu(A x + b)) or
+            'normalized_relu', of the queries alone. Defaults to 'identity',
+            as in every published model.
         normalization (str): 'subtract' (InLine), 'divide' or 'softmax'.
             Defaults to 'subtract'.
         local_residual (bool): add the depthwise 3x3 convolution of the values
@@ -94,6 +72,12 @@ class InLineAttention(nn.Module):
     With the identity kernel and many tokens, queries and keys are never made
     (`inline_mm.ops.folded`): `qkv` and `proj` then give their parameters, and
     aren't called.
+
+    'normalized_relu' is for the paper's non-injective softmax: with
+    normalization='softmax' it makes queries of one direction, or with the
+    same positive part, attend alike. The paper's formula isn't public; ours
+    is relu(q) / |relu(q)| for each head, zero where no channel is positive,
+    and leaves the keys untouched.
 
     Attributes:
         fold (bool): whether that may happen; False computes head by head.
@@ -204,7 +188,8 @@ class InLineAttention(nn.Module):
         shape = (3, self.num_heads, channels // self.num_heads)
         heads = qkv.reshape(batch, num_tokens, *shape)
         q, k, v = heads.permute(2, 0, 3, 1, 4)
-        out = self.attend(self.kernel(q), self.kernel(k), v)
+        q, k = apply_kernel(self.kernel, q, k)
+        out = self.attend(q, k, v)
         out = out.transpose(1, 2).reshape(batch, num_tokens, channels)
         pooled_from = x if pooled_from is None else pooled_from
         local = self._local(

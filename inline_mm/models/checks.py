@@ -2,6 +2,8 @@
 
 from torch import Tensor
 
+from ..layers import LINEAR_ATTENTIONS
+
 
 def check_out_indices(
     out_indices: int | tuple[int, ...], num_outputs: int
@@ -58,6 +60,29 @@ def check_drop_rates(drop_rate: float, drop_path_rate: float) -> None:
     ):
         if not 0 <= rate < 1:
             raise ValueError(f'{name} must lie in [0, 1), got {rate!r}')
+
+
+def check_attention(
+    attention: str, kernel: str, normalization: str, local_residual: bool
+) -> None:
+    """Raise ValueError for an unknown one, or switches that are InLine's."""
+    names = ('inline', *LINEAR_ATTENTIONS)
+    if attention not in names:
+        raise ValueError(
+            f'attention must be one of {", ".join(map(repr, names))}, got '
+            f'{attention!r}'
+        )
+    switches = (
+        ('kernel', kernel, 'identity'),
+        ('normalization', normalization, 'subtract'),
+        ('local_residual', local_residual, True),
+    )
+    for name, value, default in switches:
+        if attention != 'inline' and value != default:
+            raise ValueError(
+                f"{name} is a switch of attention='inline'; with attention="
+                f'{attention!r} it must stay {default!r}, got {value!r}'
+            )
 
 
 def check_frozen_stages(frozen_stages: int, num_stages: int) -> None:

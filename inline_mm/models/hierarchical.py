@@ -4,9 +4,15 @@ import torch
 from mmengine.model import BaseModule, ModuleList
 from torch import Tensor, nn
 
-from ..layers import Block, InLineAttention, tokens_to_output
+from ..layers import (
+    Block,
+    InLineAttention,
+    LinearAttention,
+    tokens_to_output,
+)
 from ..layers.position import resize_position_table
 from .checks import (
+    check_attention,
     check_drop_rates,
     check_frozen_stages,
     check_image,
@@ -115,12 +121,14 @@ class HierarchicalBackbone(BaseModule):
         kernel: str = 'identity',
         normalization: str = 'subtract',
         local_residual: bool = True,
+        attention: str = 'inline',
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
         super().__init__(init_cfg=random_first(init_cfg))
         self.arch = get_variant(self.variants, arch)
         self.out_indices = check_out_indices(out_indices, NUM_STAGES)
         check_window_size(window_size)
+        check_attention(attention, kernel, normalization, local_residual)
         check_drop_rates(drop_rate, drop_path_rate)
         check_frozen_stages(frozen_stages, NUM_STAGES)
         if pretrain_img_size is None:
@@ -131,11 +139,13 @@ class HierarchicalBackbone(BaseModule):
         self.num_features = self._stage_channels()
         self.frozen_stages = frozen_stages
         self.drop_rate = drop_rate
-        self.attention_cfg = dict(
+        self.attention = attention
+        self.window_size = window_size
+        self.inline_cfg = dict(
             kernel=kernel,
             normalization=normalization,
             local_residual=local_residual,
-            window_size=window_size,
+            lepe=self.lepe,
         )
         self.patch_embed = self._make_patch_embed(in_channels)
         self.stages = ModuleList(
@@ -264,18 +274,19 @@ class HierarchicalBackbone(BaseModule):
     def _make_attention(self, index: int, position: int) -> nn.Module:
         """Attention of block `position` of stage `index`."""
         if position < self._inline_depth(index):
-            return self._make_inline_attention(index, position)
+            return self._make_linear_attention(index, position)
         return self._make_softmax_attention(index, position)
 
-    def _make_inline_attention(self, index: int, position: int) -> nn.Module:
-        return InLineAttention(
-            self.num_features[index],
-            self.arch['num_heads'][index],
-            shifted=position % 2 == 1,
-            lepe=self.lepe,
+    def _make_linear_attention(self, index: int, position: int) -> nn.Module:
+        sizes = self.num_features[index], self.arch['num_heads'][index]
+        common = dict(
             drop_rate=self.drop_rate,
-            **self.attention_cfg,
+            window_size=self.window_size,
+            shifted=position % 2 == 1,
         )
+        if self.attention != 'inline':
+            return LinearAttention(*sizes, self.attention, **common)
+        return InLineAttention(*sizes, **self.inline_cfg, **common)
 
     def _make_softmax_attention(self, index: int, position: int) -> nn.Module:
         """Attention of a block that isn't InLine."""

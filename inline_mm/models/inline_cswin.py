@@ -55,6 +55,10 @@ class InLineCSwin(HierarchicalBackbone):
             Defaults to 'subtract'.
         local_residual (bool): the local residual of InLine attention; LePE
             stays. Defaults to True.
+        attention (str): another linear attention in the place of InLine's, a
+            name of `inline_mm.layers.LINEAR_ATTENTIONS` such as 'focused'; it
+            takes none of the three switches above, and has no LePE. Defaults
+            to 'inline'.
         init_cfg (dict | list[dict] | None): initialisation;
             ``dict(type='InLinePretrained', checkpoint=...)`` loads official
             or converted weights. Defaults to None, random.

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from ..layers import (
     Block,
     InLineAttention,
+    LinearAttention,
     resize_position_table,
     tokens_to_output,
 )
 from .checks import (
+    check_attention,
     check_drop_rates,
     check_frozen_stages,
     check_image,
@@ -74,6 +76,9 @@ class InLineDeiT(BaseModule):
             last without local residual is plain DeiT. Defaults to 'subtract'.
         local_residual (bool): the local residual of InLine attention.
             Defaults to True.
+        attention (str): another linear attention in the place of InLine's, a
+            name of `inline_mm.layers.LINEAR_ATTENTIONS` such as 'focused'; it
+            takes none of the three switches above. Defaults to 'inline'.
         init_cfg (dict | list[dict] | None): initialisation;
             ``dict(type='InLinePretrained', checkpoint=...)`` loads official
             or converted weights. Defaults to None, random.
@@ -95,6 +100,7 @@ class InLineDeiT(BaseModule):
         kernel: str = 'identity',
         normalization: str = 'subtract',
         local_residual: bool = True,
+        attention: str = 'inline',
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
         super().__init__(init_cfg=random_first(init_cfg))
@@ -108,6 +114,7 @@ class InLineDeiT(BaseModule):
                 f'out_type must be one of {", ".join(map(repr, OUT_TYPES))}, '
                 f'got {out_type!r}'
             )
+        check_attention(attention, kernel, normalization, local_residual)
         check_drop_rates(drop_rate, drop_path_rate)
         check_frozen_stages(frozen_stages, depth)
         self.out_type = out_type
@@ -119,17 +126,17 @@ class InLineDeiT(BaseModule):
         )
         self.num_features = [self.arch['embed_dims']] * len(self.out_indices)
         self._add_embedding(in_channels, drop_rate)
-        attention_cfg = dict(
+        self.attention = attention
+        inline_cfg = dict(
             kernel=kernel,
             normalization=normalization,
             local_residual=local_residual,
-            drop_rate=drop_rate,
         )
         # Linear in depth over the whole model, blocks that aren't built too.
         # (On the CPU: the model may be built on the meta device.)
         rates = torch.linspace(0, drop_path_rate, depth, device='cpu').tolist()
         self.blocks = ModuleList(
-            self._make_block(attention_cfg, drop_rate, rate, with_cp)
+            self._make_block(inline_cfg, drop_rate, rate, with_cp)
             for rate in rates[: self.out_indices[-1] + 1]
         )
         self.norm = nn.LayerNorm(self.arch['embed_dims'], eps=NORM_EPS)
@@ -150,18 +157,18 @@ class InLineDeiT(BaseModule):
 
     def _make_block(
         self,
-        attention_cfg: dict,
+        inline_cfg: dict,
         drop_rate: float,
         drop_path_rate: float,
         with_cp: bool,
     ) -> Block:
         channels = self.arch['embed_dims']
-        attention = InLineAttention(
-            channels,
-            self.arch['num_heads'],
-            num_prefix_tokens=1,
-            **attention_cfg,
-        )
+        sizes = channels, self.arch['num_heads']
+        common = dict(num_prefix_tokens=1, drop_rate=drop_rate)
+        if self.attention == 'inline':
+            attention = InLineAttention(*sizes, **inline_cfg, **common)
+        else:
+            attention = LinearAttention(*sizes, self.attention, **common)
         return Block(
             channels,
             attention,

@@ -51,6 +51,9 @@ class InLinePVT(HierarchicalBackbone):
             Defaults to 'subtract'.
         local_residual (bool): the local residual of InLine attention.
             Defaults to True.
+        attention (str): another linear attention in the place of InLine's, a
+            name of `inline_mm.layers.LINEAR_ATTENTIONS` such as 'focused'; it
+            takes none of the three switches above. Defaults to 'inline'.
         init_cfg (dict | list[dict] | None): initialisation;
             ``dict(type='InLinePretrained', checkpoint=...)`` loads official
             or converted weights. Defaults to None, random.

@@ -208,8 +208,9 @@ def test_tool_refuses(tmp_path, arguments, words):
     assert {p.name for p in set(tmp_path.iterdir()) - before} == {'output.log'}
 
 
-def test_windows_that_shrink_need_a_fixed_size(tmp_path):
-    cfg = backbone_config('InLinePVT', window_size=7)
+@pytest.mark.parametrize('attention', ['inline', 'elu'])
+def test_windows_that_shrink_need_a_fixed_size(attention, tmp_path):
+    cfg = backbone_config('InLinePVT', window_size=7, attention=attention)
     with pytest.raises(LaunchError, match=r'window_size=7.*--fixed'):
         export.export_onnx(cfg, tmp_path / 'a.onnx', part='backbone')
 

@@ -13,8 +13,6 @@ import inline_mm  # noqa: F401
 
 SIZES = [(32, 32), (33, 97), (64, 224), (96, 130), (61, 127)]
 SUBSETS = [(0, 1, 2, 3), (1, 3), (0, 2), 0, 2, 3]
-# What only backbones with stages take.
-WINDOW = dict(window_size=5)
 
 
 def build(name, **options):
@@ -227,37 +225,6 @@ def test_random_start_is_usable(name):
         assert torch.equal(left, right)
         assert torch.isfinite(left).all()
         assert left.std() > 0
-
-
-@pytest.mark.parametrize(
-    'options',
-    [
-        dict(kernel='relu'),
-        dict(kernel='leaky_relu'),
-        dict(kernel='exp'),
-        dict(kernel='affine_relu'),
-        dict(normalization='softmax'),
-        dict(kernel='exp', normalization='divide'),
-        dict(local_residual=False),
-        WINDOW,
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize('name', ARCHS)
-def test_ablation_switches_change_the_output_and_train(name, options):
-    if options == WINDOW and name not in HIERARCHICAL:
-        with pytest.raises(TypeError, match='window_size'):
-            build(name, **options)
-        return
-    plain, switched = build(name).eval(), build(name, **options).eval()
-    switched.load_state_dict(plain.state_dict(), strict=False)
-    assert any(
-        not torch.allclose(left, right)
-        for left, right in zip(plain(image()), switched(image()), strict=True)
-    )
-    backward(switched.train()(image()))
-    for key, parameter in switched.named_parameters():
-        assert torch.isfinite(parameter.grad).all(), key
 
 
 @pytest.mark.parametrize('size', [(32, 128), (128, 128), (256, 256)], ids=str)
