@@ -12,7 +12,7 @@ ARGS ?=
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2
 SOURCES = inline_mm configs tools tests setup.py
 
-.PHONY: env demo experiment test test-all lint
+.PHONY: env demo experiment ablations test test-all lint
 
 env:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not there:" \
@@ -24,7 +24,10 @@ demo: env
 	.venv/bin/python tools/demo.py
 
 experiment: env
-	.venv/bin/python tools/experiment.py
+	.venv/bin/python tools/experiment.py comparison
+
+ablations: env
+	.venv/bin/python tools/experiment.py ablations
 
 test: env
 	$(PYTEST) -m 'not heavy' $(ARGS)

@@ -1,11 +1,15 @@
 #!/usr/bin/env python
-"""Compare InLine-PVT and InLine-Swin with PVT and Swin on drawn shapes.
+"""Small, fair experiments on drawn shapes, on a CPU, without a download.
 
-Draws the data, trains and tests Mask R-CNN and Semantic FPN with small
-variants of all four backbones, several seeds each and an equal budget, and
-again with each backbone frozen at random weights. Ends in tables, a page and
-a report. Stopped in whatever way, it goes on where it was when it is called
-again: finished runs are kept.
+comparison  Mask R-CNN and Semantic FPN with small variants of InLine-PVT,
+            PVT, InLine-Swin and Swin, and again with each backbone frozen at
+            random weights; about half an hour on two cores
+ablations   the paper's steps from division and softmax to InLine, in
+            segmentors with small models like Swin and DeiT; at most an hour
+
+Draws the data, trains and tests with several seeds and an equal budget, and
+ends in tables, a page, a figure and a report. Stopped in whatever way, it
+goes on where it was when it is called again: finished runs are kept.
 """
 
 import argparse
@@ -27,10 +31,16 @@ def parse_args():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
+        'name',
+        nargs='?',
+        choices=['comparison', 'ablations'],
+        default='comparison',
+        help='which experiment (default: %(default)s)',
+    )
+    parser.add_argument(
         '--out',
         type=Path,
-        default=Path('work_dirs/experiment'),
-        help='folder of the experiment (default: %(default)s)',
+        help='folder of the experiment (default: work_dirs/NAME)',
     )
     parser.add_argument(
         '--seeds',
@@ -42,8 +52,8 @@ def parse_args():
         '--controls',
         type=positive,
         default=1,
-        help='runs of each model with its backbone frozen, at most --seeds '
-        '(default: %(default)s)',
+        help='comparison: runs of each model with its backbone frozen, at '
+        'most --seeds (default: %(default)s)',
     )
     parser.add_argument(
         '--jobs',
@@ -63,22 +73,30 @@ def main():
     args = parse_args()
     # On the CPU everywhere, one thread a run: what is documented.
     os.environ.update(CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
-    from inline_mm.analysis.experiment import run_experiment
-    from inline_mm.analysis.shapes import ShapesConfig
+    from inline_mm.analysis.experiment import ablations, comparison
+    from inline_mm.analysis.experiment.runs import run_experiment
+    from inline_mm.analysis.experiment.shapes import ShapesConfig
     from inline_mm.engine import launch
 
+    configs = ROOT / 'configs'
+    if args.name == 'comparison':
+        experiment = comparison
+        runs = comparison.list_runs(configs, args.seeds, args.controls)
+    else:
+        experiment = ablations
+        runs = ablations.list_runs(configs, args.seeds)
+    out = args.out or Path('work_dirs') / args.name
     with launch.one_sentence_errors('experiment.py'):
         run_experiment(
-            ROOT / 'configs',
-            args.out,
+            runs,
+            experiment.write_report,
+            out,
             ShapesConfig(),
-            args.seeds,
-            args.controls,
             args.jobs,
             args.iterations,
             lambda line: print(line, flush=True),
         )
-    print(f'report: {args.out}/comparison.md; tables: {args.out}/tables')
+    print(f'report: {out}/{args.name}.md; tables: {out}/tables')
 
 
 if __name__ == '__main__':

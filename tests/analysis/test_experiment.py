@@ -15,16 +15,36 @@ import pytest
 import torch
 from tiny import build_model
 
-from inline_mm.analysis import experiment
-from inline_mm.analysis.experiment import CONFIGS, MODELS, list_runs
-from inline_mm.analysis.experiment_report import CONTROL, PAIRS
-from inline_mm.analysis.experiment_run import DATA, RESULT, load_config
-from inline_mm.analysis.shapes import CLASSES, ShapesConfig, make_shapes
+from inline_mm.analysis.experiment import comparison
+from inline_mm.analysis.experiment import runs as experiment
+from inline_mm.analysis.experiment.comparison import (
+    CONFIGS,
+    CONTROL,
+    MODELS,
+    PAIRS,
+)
+from inline_mm.analysis.experiment.one_run import DATA, RESULT, load_config
+from inline_mm.analysis.experiment.shapes import (
+    CLASSES,
+    ShapesConfig,
+    make_shapes,
+)
 from inline_mm.engine.errors import LaunchError
 from inline_mm.engine.facts import hash_config
 
 ROOT = Path(__file__).parents[2]
-read_once = cache(load_config)
+
+
+@cache
+def read_text(config, seed, options, iterations):
+    return load_config(config, seed, json.loads(options), iterations)
+
+
+def read_once(config, seed, options, iterations):
+    """Reading a config is what takes time here."""
+    return read_text(config, seed, json.dumps(options), iterations)
+
+
 SHAPES = ShapesConfig(train=16, val=4)
 TASKS = dict(zip(CONFIGS, ('detection', 'segmentation'), strict=True))
 
@@ -34,10 +54,10 @@ def real(tmp_path_factory):
     """A folder with one finished run of each task, one frozen."""
     out = tmp_path_factory.mktemp('experiment')
     make_shapes(out / DATA, SHAPES)
-    runs = list_runs(ROOT / 'configs', 1, 1)
+    runs = comparison.list_runs(ROOT / 'configs', 1, 1)
     runs = [
         runs[0],
-        next(r for r in runs if r.frozen and 'fpn_pvt_s' in r.name),
+        next(r for r in runs if r.variant and 'fpn_pvt_s' in r.name),
     ]
     for run in runs:
         code = experiment._run(run, out, 2)
@@ -72,7 +92,7 @@ def test_the_control_leaves_the_backbone_alone(real, number):
     weights = torch.load(
         out / 'runs' / run.name / 'iter_2.pth', weights_only=False
     )['state_dict']
-    cfg = load_config(str(run.config), run.seed, run.frozen, 2)
+    cfg = load_config(str(run.config), run.seed, run.options, 2)
     # Norms begin at one and biases at zero: what moved isn't that any more.
     model = build_model(cfg)
     model.init_weights()
@@ -83,8 +103,8 @@ def test_the_control_leaves_the_backbone_alone(real, number):
         if not start.any() or (start == 1).all()
         if not torch.equal(weights[name], start)
     }
-    assert ('backbone' in moved) == (not run.frozen)
-    assert len(moved) > 1 or not run.frozen
+    assert ('backbone' in moved) == (not run.options)
+    assert len(moved) > 1 or not run.options
     assert moved - {'backbone'}
 
 
@@ -94,23 +114,23 @@ def fake(real, monkeypatch):
     out, runs = real
     templates = {read(out, run)['task']: read(out, run) for run in runs}
     called = []
-    # Reading a config is what takes time here.
-    quick = read_once
-    monkeypatch.setattr(experiment, 'load_config', quick)
+    monkeypatch.setattr(experiment, 'load_config', read_once)
 
     def run_nothing(run, out, iterations):
         called.append(run.name)
         task = next(
             t for c, t in TASKS.items() if run.config.match(c.format('*'))
         )
-        cfg = quick(str(run.config), run.seed, run.frozen, iterations)
+        cfg = read_once(str(run.config), run.seed, run.options, iterations)
         found = copy.deepcopy(templates[task])
         found['config'].update(sha256=hash_config(cfg), name=run.config.stem)
         found['training'].update(seed=run.seed, config_sha256=hash_config(cfg))
         found['checkpoint'].update(path=None, sha256=run.name)
         for score in ('box_ap', 'mask_ap', 'miou'):
             if score in found['scores']:
-                found['scores'][score] = 10.0 + run.seed - 5 * run.frozen
+                found['scores'][score] = (
+                    10.0 + run.seed - 5 * bool(run.options)
+                )
         folder = out / 'runs' / run.name
         folder.mkdir(parents=True)
         (folder / RESULT).write_text(json.dumps(found))
@@ -120,13 +140,12 @@ def fake(real, monkeypatch):
     return called
 
 
-def conduct(out, said=None, seeds=2):
+def conduct(out, said=None, seeds=2, write_report=None):
     experiment.run_experiment(
-        ROOT / 'configs',
+        comparison.list_runs(ROOT / 'configs', seeds, 1),
+        write_report or comparison.write_report,
         out,
         SHAPES,
-        seeds=seeds,
-        controls=1,
         jobs=2,
         iterations=2,
         say=(said if said is not None else []).append,
@@ -147,6 +166,7 @@ def test_reports_every_run(fake, tmp_path):
     for ours, theirs in PAIRS:
         assert f'mIoU, {ours} less {theirs}: +0.00 ± 0.00 over 2' in text
     assert 'InLine-PVT +5.5' in text
+    assert 'Semantic FPN 2 iterations of 8 images' in text
     assert (tmp_path / 'comparison.png').stat().st_size > 10_000
     tables = (tmp_path / 'tables/comparison.md').read_text()
     assert all(f'{label}{CONTROL}' in tables for label in MODELS)
@@ -155,10 +175,9 @@ def test_reports_every_run(fake, tmp_path):
 
 def test_keeps_finished_runs_of_the_same_config(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, 'compare', Mock())
-    monkeypatch.setattr(experiment, 'write_report', Mock())
-    conduct(tmp_path, seeds=1)
+    conduct(tmp_path, seeds=1, write_report=Mock())
     fake.clear()
-    conduct(tmp_path, seeds=1)
+    conduct(tmp_path, seeds=1, write_report=Mock())
     assert fake == []
     lost, other = sorted((tmp_path / 'runs').iterdir())[:2]
     for path in (lost / RESULT, lost):
@@ -169,10 +188,10 @@ def test_keeps_finished_runs_of_the_same_config(fake, tmp_path, monkeypatch):
     other.rmdir()
     other.with_name('kept').mkdir()
     (other.with_name('kept') / RESULT).write_text(json.dumps(found))
-    conduct(tmp_path, seeds=1)
+    conduct(tmp_path, seeds=1, write_report=Mock())
     assert sorted(fake) == sorted([lost.name, other.name])
     fake.clear()
-    conduct(tmp_path, seeds=2)
+    conduct(tmp_path, seeds=2, write_report=Mock())
     assert len(fake) == 8
 
 
@@ -200,7 +219,7 @@ def test_models_of_a_task_differ_in_their_backbone_alone():
         others = []
         for model in MODELS.values():
             path = ROOT / 'configs' / config.format(model)
-            cfg = load_config(str(path), 0, False, None)
+            cfg = load_config(str(path), 0, {}, None)
             built = build_model(cfg)
             dims = cfg.model.neck.in_channels
             assert dims == [24, 48, 96, 192]

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 
-from inline_mm.analysis import shapes
-from inline_mm.analysis.shapes import CLASSES, ShapesConfig, make_shapes
+from inline_mm.analysis.experiment import shapes
+from inline_mm.analysis.experiment.shapes import (
+    CLASSES,
+    ShapesConfig,
+    make_shapes,
+)
 
 SMALL = ShapesConfig(train=120, val=10)
 

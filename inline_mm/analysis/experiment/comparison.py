@@ -1,41 +1,74 @@
-"""The report of the experiment, from the records of its runs."""
+"""InLine beside its baselines: the runs, and the report of their records.
+
+Each backbone trains a detector and a segmentor with several seeds and an
+equal budget, and again frozen at random weights. What the frozen ones reach
+needs no backbone; only what the others gain over them says anything about
+backbones.
+"""
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 
-from ..checkpoint.writing import write_atomically
-from .compare_rows import Row, Value, average, make_rows
-from .compare_table import HEADINGS, MAIN, TITLES, show
+from ...checkpoint.writing import write_atomically
+from ..compare_rows import Row, Value, make_rows
+from ..compare_table import HEADINGS, MAIN, TITLES, show
+from . import hook
+from .figure import Panel, draw_scores
+from .report import (
+    DATA,
+    DEVICE,
+    TESTING,
+    describe_runs,
+    gains,
+    make_table,
+    show_gains,
+)
+from .runs import Run
 
+MODELS = {
+    'InLine-PVT': 'inline-pvt',
+    'PVT': 'pvt',
+    'InLine-Swin': 'inline-swin',
+    'Swin': 'swin',
+}
+CONFIGS = (
+    'mmdet/shapes/mask-rcnn_{}_fpn_shapes-64x64.py',
+    'mmseg/shapes/fpn_{}_shapes-64x64.py',
+)
 CONTROL = ', frozen'
+FROZEN = {
+    # For the copy of the config that is kept: here it is imported.
+    'custom_imports.imports': ['inline_mm', hook.__name__],
+    'custom_hooks': [dict(type='FrozenBackboneHook')],
+}
 PAIRS = (('InLine-PVT', 'PVT'), ('InLine-Swin', 'Swin'))
 METHODS = dict(detection='Mask R-CNN', segmentation='Semantic FPN')
 FIGURE = 'comparison.png'
 
+INTRODUCTION = """\
+# InLine beside PVT and Swin on drawn shapes
+
+Written by `make experiment` (`tools/experiment.py comparison`) from the
+records of {runs} runs, the last of {date}. Scores are in per cent: mean ±
+standard deviation (n - 1) over the seeds, and their number.
+
+![scores of all runs]({figure})
+"""
+
 PROTOCOL = """\
 ## Protocol
 
-- Data: {train} training and {val} validation images of {size} x {size}
-  pixels, drawn with seed {seed} (`inline_mm/analysis/shapes.py`). Four
-  classes: a form (disk, bar) with a texture (stripes, checks). Colours and
-  sizes are random; triangles with these textures and these forms without
-  texture belong to no class; the background is faintly textured; forms hide
-  each other.
-- Models of a pair are as wide and as deep as each other: the configs in
+{data}- Models of a pair are as wide and as deep as each other: the configs in
   `configs/mmdet/shapes` and `configs/mmseg/shapes`, which differ in their
   backbone alone. The baselines are mmdet's. All weights start at random.
 - Budget, the same for all: {budgets}.
 - Chosen on short probes of InLine-PVT (and, on earlier data, InLine-Swin):
   the difficulty of the data, the learning rate and the lengths. The
   baselines were not probed: what suits InLine-PVT may suit them less.
-- Tested once, after the last iteration, on the validation images. Seeds
-  change weights and order, not the data.
+{testing}\
 - Control: "frozen" backbones stay at the random weights they began with,
   while neck and heads train as in the other runs.
-- Device: CPU, one thread a run, {versions}. A run trained for {minutes}
-  minutes (median).
-"""
+{device}"""
 
 LIMITS = """\
 ## What it does not say
@@ -49,6 +82,34 @@ backbones under one recipe, not each under its best one.
 """
 
 
+def list_runs(configs: Path, seeds: int, controls: int) -> list[Run]:
+    """All runs of the comparison.
+
+    Args:
+        configs (Path): the project's folder of configs.
+        seeds (int): runs of each model.
+        controls (int): runs of each model with its backbone frozen.
+
+    Returns:
+        list[Run]: seed by seed, so that a stopped experiment has whole ones.
+    """
+    kinds = (('', '', {}), (CONTROL, 'frozen', FROZEN))
+    return [
+        Run(
+            f'{label}{suffix}',
+            configs / config.format(model),
+            seed,
+            variant,
+            options,
+        )
+        for seed in range(seeds)
+        for suffix, variant, options in kinds
+        if not variant or seed < controls
+        for config in CONFIGS
+        for label, model in MODELS.items()
+    ]
+
+
 def write_report(records: Sequence[dict], out: Path) -> None:
     """Writes comparison.md and its figure.
 
@@ -56,45 +117,29 @@ def write_report(records: Sequence[dict], out: Path) -> None:
         records (Sequence[dict]): of all runs, labelled.
         out (Path): the folder.
     """
-    parts = [_introduction(records)]
+    facts = describe_runs(records)
+    parts = [INTRODUCTION.format(runs=len(records), figure=FIGURE, **facts)]
     for task in METHODS:
         parts.append(_section([r for r in records if r['task'] == task]))
-    shapes = records[0]['shapes']
-    seconds = sorted(record['seconds'] for record in records)
-    versions = records[0]['versions']
     parts.append(
         PROTOCOL.format(
-            **shapes,
+            data=DATA.format(**facts),
+            testing=TESTING,
+            device=DEVICE.format(**facts),
             budgets='; '.join(_budgets(records)),
-            versions=', '.join(
-                f'{name} {versions[name]}' for name in ('torch', 'inline_mm')
-            ),
-            minutes=f'{seconds[len(seconds) // 2] / 60:.1f}',
         )
     )
-    tokens = (shapes['size'] // 4) ** 2
-    parts.append(LIMITS.format(size=shapes['size'], tokens=tokens))
+    size = facts['size']
+    parts.append(LIMITS.format(size=size, tokens=(size // 4) ** 2))
     write_atomically(out / 'comparison.md', '\n'.join(parts).encode())
-    write_atomically(out / FIGURE, draw_scores(records))
-
-
-def _introduction(records: Sequence[dict]) -> str:
-    date = max(record['date'] for record in records)[:10]
-    return (
-        '# InLine beside PVT and Swin on drawn shapes\n\n'
-        'Written by `make experiment` (`tools/experiment.py`) from the '
-        f'records of {len(records)} runs, the last\nof {date}. Scores are in '
-        'per cent: mean ± standard deviation (n - 1) over the seeds, and '
-        'their number.\n\n'
-        f'![scores of all runs]({FIGURE})\n'
-    )
+    write_atomically(out / FIGURE, draw_scores(_panels(records)))
 
 
 def _budgets(records: Sequence[dict]) -> list[str]:
     found = {}
     for record in records:
         training = record['training']
-        batch = training['batch']
+        batch = training['batch']['images']
         found[METHODS[record['task']]] = (
             f'{METHODS[record["task"]]} {training["iterations"]} iterations '
             f'of {batch} images'
@@ -111,7 +156,7 @@ def _section(records: Sequence[dict]) -> str:
     heads += [HEADINGS[score] for score in scores]
     heads += [f'{HEADINGS[score]}, frozen' for score in scores]
     heads += ['params, M', 'of the backbone', 'FLOPs, M', 'of the backbone']
-    lines = [heads, ['---'] * len(heads)]
+    lines = [heads]
     for label in (label for pair in PAIRS for label in pair):
         model = models[label]
         lines.append(
@@ -128,42 +173,18 @@ def _section(records: Sequence[dict]) -> str:
                 f'{model["backbone_part"]["flops"] / 1e6:.0f}',
             ]
         )
-    table = '\n'.join(f'| {" | ".join(line)} |' for line in lines)
     said = [
         *(
-            _say_pair(records, *pair, score)
+            f'{HEADINGS[score]}, {ours} less {theirs}: '
+            + show_gains(gains(records, ours, theirs, score))
             for score in scores
-            for pair in PAIRS
+            for ours, theirs in PAIRS
         ),
         *(_say_control(rows, score) for score in scores),
     ]
     remarks = '\n'.join(f'- {sentence}' for sentence in said)
     title = f'## {TITLES[task]}, {METHODS[task]}'
-    return f'{title}\n\n{table}\n\n{remarks}\n'
-
-
-def _say_pair(
-    records: Sequence[dict], ours: str, theirs: str, score: str
-) -> str:
-    """The difference of a pair, seed by seed."""
-    values = {
-        (record['label'], record['training']['seed']): record['scores'][score]
-        for record in records
-    }
-    gains = [
-        value - values[theirs, seed]
-        for (label, seed), value in values.items()
-        if label == ours
-    ]
-    mean = average(gains)
-    text = f'{HEADINGS[score]}, {ours} less {theirs}: {mean.mean:+.2f}'
-    if mean.std is None:
-        return f'{text}, one seed.'
-    ahead = sum(gain > 0 for gain in gains)
-    return (
-        f'{text} ± {mean.std:.2f} over {len(gains)} seeds; {ours} is ahead '
-        f'with {ahead} of them.'
-    )
+    return f'{title}\n\n{make_table(lines)}\n\n{remarks}\n'
 
 
 def _say_control(rows: dict[str, Row], score: str) -> str:
@@ -189,45 +210,26 @@ def _mean(value: Value | None) -> float:
     return 0.0 if value is None else value.mean
 
 
-def draw_scores(records: Sequence[dict]) -> bytes:
-    """Each run's score as a dot, by task and backbone.
-
-    Args:
-        records (Sequence[dict]): of all runs, labelled.
-
-    Returns:
-        bytes: a PNG.
-    """
-    from matplotlib.figure import Figure
-
+def _panels(records: Sequence[dict]) -> list[Panel]:
     labels = [label for pair in PAIRS for label in pair]
-    panels = [(task, score) for task in METHODS for score in MAIN[task]]
-    figure = Figure(figsize=(10, 3.4), layout='constrained')
-    for axes, (task, score) in zip(
-        figure.subplots(1, len(panels)), panels, strict=True
-    ):
-        for suffix, color, name in (
-            ('', '#0072b2', 'trained'),
-            (CONTROL, '#7a7a7a', 'backbone frozen'),
-        ):
-            points = [
-                (place, record['scores'].get(score) or 0.0)
-                for place, label in enumerate(labels)
-                for record in records
-                if record['task'] == task and record['label'] == label + suffix
-            ]
-            axes.scatter(
-                *zip(*points, strict=True),
-                s=28,
-                alpha=0.7,
-                c=color,
-                label=name,
-            )
-        axes.set_xticks(range(len(labels)), labels, rotation=30, ha='right')
-        axes.set_ylim(bottom=0)
-        axes.set_title(f'{METHODS[task]}: {HEADINGS[score]}')
-        axes.grid(axis='y', alpha=0.3)
-    axes.legend()
-    buffer = BytesIO()
-    figure.savefig(buffer, format='png', dpi=130)
-    return buffer.getvalue()
+    return [
+        Panel(
+            f'{METHODS[task]}: {HEADINGS[score]}',
+            labels,
+            {
+                name: [
+                    (labels.index(label), record['scores'].get(score) or 0.0)
+                    for record in records
+                    for label in labels
+                    if record['task'] == task
+                    and record['label'] == label + suffix
+                ]
+                for name, suffix in (
+                    ('trained', ''),
+                    ('backbone frozen', CONTROL),
+                )
+            },
+        )
+        for task in METHODS
+        for score in MAIN[task]
+    ]

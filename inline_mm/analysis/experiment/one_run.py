@@ -1,6 +1,7 @@
 """One run of the experiment: train, test, record; in a process of its own."""
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -11,12 +12,13 @@ from time import perf_counter
 
 import torch
 from mmengine.config import Config
+from mmengine.utils import import_modules_from_strings
 
-from ..engine import launch, preflight, record, testing
-from ..engine.facts import hash_config
-from ..engine.observing import ResultHook
-from . import experiment_hook, flops
-from .compare import read_record
+from ...engine import launch, preflight, record, testing
+from ...engine.facts import hash_config
+from ...engine.observing import ResultHook
+from .. import flops
+from ..compare import read_record
 from .shapes import read_shapes
 
 # From the folder of the experiment, as the configs have it.
@@ -25,27 +27,23 @@ RESULT = 'result.json'
 
 
 def load_config(
-    config: str, seed: int, frozen: bool, iterations: int | None
+    config: str, seed: int, options: dict, iterations: int | None
 ) -> Config:
     """Reads a config of the experiment.
 
     Args:
         config (str): path of a file.
         seed (int): of weights and order.
-        frozen (bool): train neck and heads alone.
+        options (dict): changes of the config, by dotted key.
         iterations (int | None): instead of the config's, which sees the
             decay of the learning rate shrink with them.
 
     Returns:
         Config: the config.
     """
-    options = {'randomness': dict(seed=seed)}
-    if frozen:
-        # For the copy of the config that is kept: here it is imported.
-        modules = ['inline_mm', experiment_hook.__name__]
-        options['custom_imports.imports'] = modules
-        options['custom_hooks'] = [dict(type='FrozenBackboneHook')]
+    options = {'randomness': dict(seed=seed), **options}
     cfg = launch.read_config(config, options)
+    import_modules_from_strings(**cfg.custom_imports)
     if iterations is not None:
         warmup, decay = cfg.param_scheduler
         share = iterations / cfg.train_cfg.max_iters
@@ -117,12 +115,14 @@ def main() -> None:
     parser.add_argument('folder', type=Path)
     parser.add_argument('--seed', type=int, required=True)
     parser.add_argument('--iterations', type=int)
-    parser.add_argument('--frozen', action='store_true')
+    parser.add_argument('--options', type=json.loads, default={})
     args = parser.parse_args()
     torch.set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with launch.one_sentence_errors('experiment'):
-        cfg = load_config(args.config, args.seed, args.frozen, args.iterations)
+        cfg = load_config(
+            args.config, args.seed, args.options, args.iterations
+        )
         execute(cfg, args.folder)
 
 

@@ -1,35 +1,18 @@
-"""A small experiment: InLine beside its baselines, from drawing to table.
+"""The runs of an experiment: several at a time, finished ones kept."""
 
-Each backbone trains a detector and a segmentor on generated shapes, with
-several seeds and an equal budget, and again frozen at random weights. What
-the frozen ones reach needs no backbone; only what the others gain over them
-says anything about backbones.
-"""
-
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from ..engine.errors import LaunchError
-from .compare import compare, read_record
-from .experiment_report import CONTROL, write_report
-from .experiment_run import DATA, RESULT, is_done, load_config
+from ...engine.errors import LaunchError
+from ..compare import compare, read_record
+from .one_run import DATA, RESULT, is_done, load_config
 from .shapes import ShapesConfig, make_shapes
-
-MODELS = {
-    'InLine-PVT': 'inline-pvt',
-    'PVT': 'pvt',
-    'InLine-Swin': 'inline-swin',
-    'Swin': 'swin',
-}
-CONFIGS = (
-    'mmdet/shapes/mask-rcnn_{}_fpn_shapes-64x64.py',
-    'mmseg/shapes/fpn_{}_shapes-64x64.py',
-)
 
 
 @dataclass(frozen=True)
@@ -40,53 +23,30 @@ class Run:
         label (str): its row in the tables.
         config (Path): file of the config.
         seed (int): of weights and order.
-        frozen (bool): whether the backbone stays at random.
+        variant (str): what distinguishes it from others of its config, for
+            names of files. Defaults to an empty string.
+        options (dict): changes of the config, by dotted key. Defaults to an
+            empty dict.
     """
 
     label: str
     config: Path
     seed: int
-    frozen: bool
+    variant: str = ''
+    options: dict = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """str: name of its folder."""
-        kind = '_frozen' if self.frozen else ''
-        return f'{self.config.stem}{kind}_seed-{self.seed}'
-
-
-def list_runs(configs: Path, seeds: int, controls: int) -> list[Run]:
-    """All runs of the experiment.
-
-    Args:
-        configs (Path): the project's folder of configs.
-        seeds (int): runs of each model.
-        controls (int): runs of each model with its backbone frozen.
-
-    Returns:
-        list[Run]: seed by seed, so that a stopped experiment has whole ones.
-    """
-    return [
-        Run(
-            f'{label}{CONTROL if frozen else ""}',
-            configs / config.format(model),
-            seed,
-            frozen,
-        )
-        for seed in range(seeds)
-        for frozen in (False, True)
-        if not frozen or seed < controls
-        for config in CONFIGS
-        for label, model in MODELS.items()
-    ]
+        variant = f'_{self.variant}' if self.variant else ''
+        return f'{self.config.stem}{variant}_seed-{self.seed}'
 
 
 def run_experiment(
-    configs: Path,
+    runs: Sequence[Run],
+    write_report: Callable[[Sequence[dict], Path], None],
     out: Path,
     shapes: ShapesConfig,
-    seeds: int,
-    controls: int,
     jobs: int,
     iterations: int | None,
     say: Callable[[str], None],
@@ -94,12 +54,11 @@ def run_experiment(
     """Runs what isn't finished yet, and writes tables and report.
 
     Args:
-        configs (Path): the project's folder of configs.
+        runs (Sequence[Run]): all runs.
+        write_report (Callable): takes their labelled records and the folder.
         out (Path): folder of the experiment. Its finished runs are kept if
             they are of the same config, seed and shapes.
         shapes (ShapesConfig): the data.
-        seeds (int): runs of each model.
-        controls (int): runs of each model with its backbone frozen.
         jobs (int): runs at a time, on one thread each.
         iterations (int | None): of each run; None for the configs'.
         say (Callable): takes a line of progress.
@@ -111,7 +70,6 @@ def run_experiment(
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     make_shapes(out / DATA, shapes)
-    runs = list_runs(configs, seeds, controls)
     pending = [r for r in runs if not _is_done(r, out, iterations)]
     say(
         f'{len(runs)} runs, {len(runs) - len(pending)} of them finished '
@@ -162,10 +120,9 @@ def _run_all(
 def _run(run: Run, out: Path, iterations: int | None) -> int:
     """Trains and tests in a process of its own; returns its exit code."""
     command = [
-        *(sys.executable, '-m', f'{__package__}.experiment_run'),
+        *(sys.executable, '-m', f'{__package__}.one_run'),
         *(run.config.resolve(), _folder(run, out)),
-        *('--seed', str(run.seed)),
-        *(['--frozen'] if run.frozen else []),
+        *('--seed', str(run.seed), '--options', json.dumps(run.options)),
         *(['--iterations', str(iterations)] if iterations else []),
     ]
     log = _log(run, out)
@@ -187,7 +144,7 @@ def _run(run: Run, out: Path, iterations: int | None) -> int:
 def _is_done(run: Run, out: Path, iterations: int | None) -> bool:
     if not (_folder(run, out) / RESULT).is_file():
         return False
-    cfg = load_config(str(run.config), run.seed, run.frozen, iterations)
+    cfg = load_config(str(run.config), run.seed, run.options, iterations)
     return is_done(_folder(run, out), cfg, out / DATA)
 
 

@@ -1,0 +1,88 @@
+"""What the reports of the experiments share."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from ..compare_rows import average
+
+DATA = """\
+- Data: {train} training and {val} validation images of {size} x {size}
+  pixels, drawn with seed {seed} (`inline_mm/analysis/experiment/shapes.py`).
+  Four classes: a form (disk, bar) with a texture (stripes, checks). Colours
+  and sizes are random; triangles with these textures and these forms without
+  texture belong to no class; the background is faintly textured; forms hide
+  each other.
+"""
+TESTING = """\
+- Tested once, after the last iteration, on the validation images. Seeds
+  change weights and order, not the data.
+"""
+DEVICE = """\
+- Device: CPU, one thread a run, {versions}. A run trained for {minutes}
+  minutes (median).
+"""
+
+
+def describe_runs(records: Sequence[dict]) -> dict:
+    """What the texts above are filled with.
+
+    Args:
+        records (Sequence[dict]): of all runs.
+
+    Returns:
+        dict: the fields of `ShapesConfig`, and 'date', 'versions' and
+        'minutes', as text.
+    """
+    versions = records[0]['versions']
+    minutes = median(record['seconds'] for record in records) / 60
+    return dict(
+        records[0]['shapes'],
+        date=max(record['date'] for record in records)[:10],
+        versions=', '.join(
+            f'{name} {versions[name]}' for name in ('torch', 'inline_mm')
+        ),
+        minutes=f'{minutes:.1f}',
+    )
+
+
+def make_table(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, the first one's the headings, as Markdown."""
+    ruled = [lines[0], ['---'] * len(lines[0]), *lines[1:]]
+    return '\n'.join(f'| {" | ".join(line)} |' for line in ruled)
+
+
+def gains(
+    records: Sequence[dict], ours: str, theirs: str, score: str
+) -> list[float]:
+    """What one label's runs have more than the other's of the same seed.
+
+    Args:
+        records (Sequence[dict]): labelled records of one task.
+        ours (str): label of the first.
+        theirs (str): label of the second.
+        score (str): a name of `record.SCORES`.
+
+    Returns:
+        list[float]: one for each seed.
+    """
+    values = {
+        (record['label'], record['training']['seed']): record['scores'][score]
+        for record in records
+    }
+    return [
+        value - values[theirs, seed]
+        for (label, seed), value in values.items()
+        if label == ours
+    ]
+
+
+def show_gains(values: Sequence[float]) -> str:
+    """Their mean and spread in words, and with how many seeds they agree."""
+    mean = average(values)
+    if mean.std is None:
+        return f'{mean.mean:+.2f}, one seed.'
+    ahead = sum(value > 0 for value in values)
+    return (
+        f'{mean.mean:+.2f} ± {mean.std:.2f} over {len(values)} seeds; more '
+        f'with {ahead} of them.'
+    )
