@@ -131,10 +131,10 @@ def _scaling_section() -> Section:
 def _profile_section() -> Section:
     return Section(
         'profile',
-        f'Profile of one inference at {"x".join(map(str, IMAGE[1:]))}',
+        f'Profile of one pass at {"x".join(map(str, IMAGE[1:]))}',
         'profile',
-        ('inline-pvt-tiny', 'inline-swin-tiny'),
-        (Case(IMAGE, repeats=1),),
+        (*PVT[:2], *SWIN),
+        tuple(Case(IMAGE, mode, repeats=1) for mode in ('eval', 'train')),
         baseline='inline-pvt-tiny',
     )
 

@@ -9,6 +9,9 @@ from torch.profiler import ProfilerActivity, profile
 from .benchmark_run import Case, Options, make_inputs, make_step
 
 SHOWN = 12
+PRODUCTS = {
+    f'aten::{name}' for name in ('addmm', 'baddbmm', 'baddbmm_', 'bmm', 'mm')
+}
 
 
 def profile_model(model: nn.Module, case: Case, options: Options) -> dict:
@@ -20,8 +23,9 @@ def profile_model(model: nn.Module, case: Case, options: Options) -> dict:
         options (Options): how; the GPU's own time counts on GPUs.
 
     Returns:
-        dict: 'total' seconds, and 'operators', the longest, each with its
-        'name', 'seconds' without those inside, and 'calls'.
+        dict: 'total' seconds, those in matrix 'products', and 'operators',
+        the longest, each with its 'name', 'seconds' without those inside, and
+        'calls'.
     """
     inputs = make_inputs('models', case, options.device)
     step = make_step(model, inputs, case)
@@ -49,4 +53,7 @@ def profile_model(model: nn.Module, case: Case, options: Options) -> dict:
     ]
     events.sort(key=lambda event: -event['seconds'])
     total = sum(event['seconds'] for event in events)
-    return dict(total=total, operators=events[:SHOWN])
+    products = sum(
+        event['seconds'] for event in events if event['name'] in PRODUCTS
+    )
+    return dict(total=total, products=products, operators=events[:SHOWN])

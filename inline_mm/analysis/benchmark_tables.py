@@ -200,11 +200,14 @@ def section_body(record: dict) -> str:
             [*parts, markdown_table(headers(record), table_rows(record))]
         )
     for row in record['rows']:
-        if row['profile']:
+        profile = row['profile']
+        if profile:
             parts += [
                 f'{short_name(row["candidate"])}, '
                 f'{describe_case(record["kind"], row)}: '
-                f'{milliseconds(row["profile"]["total"])} ms in all',
-                markdown_table(headers(record), profile_rows(row['profile'])),
+                f'{milliseconds(profile["total"])} ms in all, '
+                f'{milliseconds(profile["products"])} of them in matrix '
+                'products',
+                markdown_table(headers(record), profile_rows(profile)),
             ]
     return '\n\n'.join(parts)

@@ -228,6 +228,9 @@ def test_preset_resumes_and_reports(tmp_path):
     assert set(first) == set(sections)
     operators = first['profile']['rows'][0]['profile']['operators']
     assert any(operator['name'] == 'aten::addmm' for operator in operators)
+    for row in first['profile']['rows']:
+        profile = row['profile']
+        assert 0.2 < profile['products'] / profile['total'] < 1
     paths = write_report(first, tmp_path / 'docs')
     assert [path.name for path in paths] == ['performance.md']
     page = paths[0].read_text()
@@ -236,6 +239,7 @@ def test_preset_resumes_and_reports(tmp_path):
     (goal,) = re.findall(r'\| 800x1280, inference: swin-tiny .*', page)
     ours, _, theirs = (row['median'] for row in first['swin_eval']['rows'])
     assert f'| {theirs / ours:.3f} (' in goal
+    assert 'training in matrix products: inline-pvt-tiny ' in page
 
 
 def synthetic(section, seconds, extra):
