@@ -81,9 +81,9 @@ def parse_args():
 def main():
     args = parse_args()
     # Later than the help text, since the drawing takes seconds.
-    from inline_mm.analysis import benchmark_commands
+    from inline_mm.analysis.benchmark import commands
 
-    getattr(benchmark_commands, args.command)(args)
+    getattr(commands, args.command)(args)
 
 
 if __name__ == '__main__':

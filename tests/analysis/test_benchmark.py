@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,26 @@ import torch
 from forked import run_script
 from PIL import Image
 
-from inline_mm.analysis import benchmark_memory
-from inline_mm.analysis.benchmark import read_records
-from inline_mm.analysis.benchmark_goals import evaluate_goals
-from inline_mm.analysis.benchmark_memory import measure_alone
-from inline_mm.analysis.benchmark_models import NAMED, build_backbone
-from inline_mm.analysis.benchmark_paper import count_passes, layer_cost
-from inline_mm.analysis.benchmark_preset import LAYER_SIZES, goal_sections
-from inline_mm.analysis.benchmark_report import write_report
-from inline_mm.analysis.benchmark_run import (
+from inline_mm.analysis.benchmark import memory
+from inline_mm.analysis.benchmark.goals import evaluate_goals
+from inline_mm.analysis.benchmark.machine import (
+    MEASURED,
+    PACKAGE,
+    hash_code,
+)
+from inline_mm.analysis.benchmark.memory import measure_alone
+from inline_mm.analysis.benchmark.models import NAMED, build_backbone
+from inline_mm.analysis.benchmark.paper import count_passes, layer_cost
+from inline_mm.analysis.benchmark.preset import LAYER_SIZES, goal_sections
+from inline_mm.analysis.benchmark.report import write_report
+from inline_mm.analysis.benchmark.run import (
     OUT_OF_MEMORY,
     Case,
     Options,
     make_inputs,
     make_step,
 )
+from inline_mm.analysis.benchmark.sections import read_records
 
 TOOL = Path(__file__).parents[2] / 'tools' / 'benchmark.py'
 PVT = 'mask-rcnn_inline-pvt-t_fpn_1x_coco'
@@ -188,10 +194,8 @@ def test_out_of_memory_is_a_result(monkeypatch):
         def forward(self, x):
             return x.new_empty(2**46)  # 2^48 bytes
 
-    monkeypatch.setattr(benchmark_memory, 'build', lambda *_: Greedy())
-    result = benchmark_memory.measure(
-        'models', 'any', Case((1, 64, 64)), Options()
-    )
+    monkeypatch.setattr(memory, 'build', lambda *_: Greedy())
+    result = memory.measure('models', 'any', Case((1, 64, 64)), Options())
     assert result == dict(status=OUT_OF_MEMORY)
 
 
@@ -300,6 +304,11 @@ def test_checkpoints_and_training_mode_reach_the_backbone():
     make_step(model, inputs, case)()
     assert model.training
     assert all(p.grad is not None for p in model.parameters())
+
+
+def test_the_hash_is_of_the_code_that_is_measured():
+    assert {path.name for path in PACKAGE.iterdir()} >= set(MEASURED)
+    assert hash_code() != sha256().hexdigest()[:12]
 
 
 def test_counts_on_paper():

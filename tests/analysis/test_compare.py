@@ -16,8 +16,8 @@ from tiny import TOOLS
 
 from inline_mm.analysis import published
 from inline_mm.analysis.compare import compare, read_record
-from inline_mm.analysis.compare_curves import read_curves
-from inline_mm.analysis.compare_rows import Value
+from inline_mm.analysis.compare.curves import read_curves
+from inline_mm.analysis.compare.rows import Value
 from inline_mm.engine.errors import LaunchError
 
 

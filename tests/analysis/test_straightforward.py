@@ -7,7 +7,7 @@ import torch
 from mmengine.registry import MODELS
 from small_archs import ARCHS
 
-from inline_mm.analysis.straightforward import (
+from inline_mm.analysis.benchmark.straightforward import (
     StraightforwardAttention,
     StraightforwardBlock,
     make_straightforward,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...checkpoint.writing import write_atomically
-from ..compare_rows import average, make_rows
-from ..compare_table import HEADINGS, show
+from ..compare.rows import average, make_rows
+from ..compare.table import HEADINGS, show
 from .figure import Panel, draw_scores
 from .report import (
     DATA,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...checkpoint.writing import write_atomically
-from ..compare_rows import Row, Value, make_rows
-from ..compare_table import HEADINGS, MAIN, TITLES, show
+from ..compare.rows import Row, Value, make_rows
+from ..compare.table import HEADINGS, MAIN, TITLES, show
 from . import hook
 from .figure import Panel, draw_scores
 from .report import (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from ..compare_rows import average
+from ..compare.rows import average
 
 DATA = """\
 - Data: {train} training and {val} validation images of {size} x {size}

@@ -5,11 +5,11 @@ from argparse import Namespace
 
 from rich.console import Console
 
-from ..engine.errors import LaunchError
-from .benchmark import check, read_records, run_sections
-from .benchmark_preset import goal_sections
-from .benchmark_report import console_goals, write_report
-from .benchmark_run import DTYPES, MODES, Case, Options, Section
+from ...engine.errors import LaunchError
+from .preset import goal_sections
+from .report import console_goals, write_report
+from .run import DTYPES, MODES, Case, Options, Section
+from .sections import check, read_records, run_sections
 
 
 def models(args: Namespace) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-from ..engine.errors import LaunchError
-from .compare_facts import Fact, benchmark, facts_of
+from ...engine.errors import LaunchError
+from .facts import Fact, benchmark, facts_of
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
-from ..version import __version__
+from ...version import __version__
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 MEASURED = ('ops', 'layers', 'models')
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from .benchmark_models import short_name
+from .models import short_name
 
 MISSING = '-'
 

@@ -4,15 +4,15 @@ from base64 import b64encode
 from datetime import datetime, timezone
 from html import escape
 
-from .compare_curves import Curves
-from .compare_figures import (
+from .curves import Curves
+from .figures import (
     MOST_CLASSES,
     draw_classes,
     draw_costs,
     draw_curves,
     has_other_costs,
 )
-from .compare_table import COUNTED, MISSING, SPREAD, TITLES, Section
+from .table import COUNTED, MISSING, SPREAD, TITLES, Section
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c;
@@ -55,7 +55,7 @@ def make_page(
     Args:
         sections (list[Section]): one for each task.
         curves (dict[str, list[tuple[str, int, Curves]]]): by task, as
-            :func:`~.compare_figures.draw_curves` takes them.
+            :func:`~.figures.draw_curves` takes them.
 
     Returns:
         str: HTML with everything in it.

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..engine.errors import LaunchError
-from ..engine.record import SCORES
+from ...engine.errors import LaunchError
+from ...engine.record import SCORES
 
 SCALARS = 'scalars.json'
 

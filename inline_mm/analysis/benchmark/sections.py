@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from ..checkpoint.writing import write_atomically
-from ..engine.errors import LaunchError
-from .benchmark_figure import draw_scaling
-from .benchmark_machine import describe_machine, load_average
-from .benchmark_memory import measure_alone
-from .benchmark_models import short_name
-from .benchmark_profile import profile_model
-from .benchmark_run import (
+from ...checkpoint.writing import write_atomically
+from ...engine.errors import LaunchError
+from .figure import draw_scaling
+from .machine import describe_machine, load_average
+from .memory import measure_alone
+from .models import short_name
+from .profile import profile_model
+from .run import (
     Case,
     Options,
     Section,
@@ -26,7 +26,7 @@ from .benchmark_run import (
     summarize,
     time_case,
 )
-from .benchmark_tables import console_table, describe_case, section_page
+from .tables import console_table, describe_case, section_page
 
 SCHEMA = 1
 FOLDER = 'sections'

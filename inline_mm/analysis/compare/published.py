@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from . import published
-from .compare_facts import Fact, counted_at, published_schedule
-from .compare_rows import Row, Value
+from .. import published
+from .facts import Fact, counted_at, published_schedule
+from .rows import Row, Value
 
 # Whose numbers stand beside InLine's.
 FAMILIES = ('InLine-', 'Swin-', 'PVT-', 'CSwin-', 'DeiT-')

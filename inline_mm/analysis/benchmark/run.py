@@ -11,8 +11,8 @@ from statistics import median, quantiles
 import torch
 from torch import Tensor, nn
 
-from .benchmark_machine import available_memory
-from .benchmark_models import build_backbone, build_layer
+from .machine import available_memory
+from .models import build_backbone, build_layer
 
 # A case goes on for this long, in rounds of all candidates, so that what
 # takes milliseconds is measured often enough.

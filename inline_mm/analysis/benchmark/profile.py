@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from .benchmark_run import Case, Options, make_inputs, make_step
+from .run import Case, Options, make_inputs, make_step
 
 SHOWN = 12
 PRODUCTS = {

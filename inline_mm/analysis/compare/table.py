@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .compare_facts import describe_differences, list_unknown
-from .compare_published import Difference
-from .compare_rows import Row, Value
+from .facts import describe_differences, list_unknown
+from .published import Difference
+from .rows import Row, Value
 
 MISSING = 'n/a'
 HEADINGS = dict(

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..checkpoint.writing import write_atomically
-from ..engine.errors import LaunchError
-from .compare_curves import Curves, read_curves
-from .compare_page import make_page
-from .compare_published import compare_with_published, published_rows
-from .compare_rows import Row, make_rows, read_record
-from .compare_table import COUNTED, MAIN, SPREAD, TITLES, Section
-from .compare_text import (
+from ...checkpoint.writing import write_atomically
+from ...engine.errors import LaunchError
+from .curves import Curves, read_curves
+from .page import make_page
+from .published import compare_with_published, published_rows
+from .rows import Row, make_rows, read_record
+from .table import COUNTED, MAIN, SPREAD, TITLES, Section
+from .text import (
     classes_csv,
     console_table,
     describe_published,

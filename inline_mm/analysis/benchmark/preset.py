@@ -6,7 +6,7 @@ They hold everything that docs/performance.md shows.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .benchmark_run import Case, Section
+from .run import Case, Section
 
 IMAGE = (1, 800, 1280)
 # (B, H, W, C, heads): stages of the tiny models at detection, segmentation

@@ -7,8 +7,8 @@ taken to be in bfloat16, sums in float32.
 
 from dataclasses import dataclass
 
-from .benchmark_preset import LAYER_SIZES as ALL_SIZES
-from .benchmark_tables import markdown_table
+from .preset import LAYER_SIZES as ALL_SIZES
+from .tables import markdown_table
 
 BYTES = 2
 # Those of many tokens, where our layer has no queries and keys.
@@ -136,7 +136,7 @@ def paper_section() -> str:
     return '\n\n'.join(
         [
             '**No GPU was measured.** What follows is computed from shapes '
-            '(`inline_mm/analysis/benchmark_paper.py`): tensors of N x C '
+            '(`inline_mm/analysis/benchmark/paper.py`): tensors of N x C '
             'that each step of a forward pass reads and writes in bfloat16 '
             f'(in all: {sums}), with everything of C x C and smaller left '
             'out. At sizes of few tokens for many channels our layer keeps '

@@ -9,10 +9,10 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..engine.errors import LaunchError
-from ..engine.launch import HOSTS, read_config
-from ..layers import InLineAttention
-from ..models.variants import CSWIN, DEIT, PVT, SWIN
+from ...engine.errors import LaunchError
+from ...engine.launch import HOSTS, read_config
+from ...layers import InLineAttention
+from ...models.variants import CSWIN, DEIT, PVT, SWIN
 from .straightforward import StraightforwardAttention, make_straightforward
 
 STRAIGHTFORWARD = ':straightforward'

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ..checkpoint.writing import write_atomically
-from .benchmark_figure import draw_scaling
-from .benchmark_goals import Goal, evaluate_goals
-from .benchmark_paper import paper_section
-from .benchmark_tables import (
+from ...checkpoint.writing import write_atomically
+from .figure import draw_scaling
+from .goals import Goal, evaluate_goals
+from .paper import paper_section
+from .tables import (
     describe_machine_lines,
     markdown_table,
     milliseconds,
@@ -40,7 +40,7 @@ NOTES = (
     'Models are built with random weights and without stochastic depth. '
     '"Forward and backward" is the backward pass of ones, in training mode.',
     '`straightforward` is the formulation of the paper as one would first '
-    'write it down (`inline_mm/analysis/straightforward.py`: joint '
+    'write it down (`inline_mm/analysis/benchmark/straightforward.py`: joint '
     'projection, separate passes, NCHW convolution with as many groups as '
     'batch times channels, feed-forward networks in one piece), `gemm2` the '
     'two projections of a layer with nothing between, `swin-tiny` and '

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from ..layers import Block, InLineAttention
-from ..layers.kernels import apply_kernel
-from ..ops import inline_attention
+from ...layers import Block, InLineAttention
+from ...layers.kernels import apply_kernel
+from ...ops import inline_attention
 
 
 class StraightforwardAttention(nn.Module):

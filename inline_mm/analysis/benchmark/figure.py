@@ -9,9 +9,9 @@ matplotlib.use('Agg')
 import matplotlib.pyplot as plt
 from matplotlib.ticker import LogFormatter, NullFormatter
 
-from ..checkpoint.writing import write_atomically
-from .benchmark_models import short_name
-from .benchmark_tables import extra_memory
+from ...checkpoint.writing import write_atomically
+from .models import short_name
+from .tables import extra_memory
 
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#7f7f7f', '#cc79a7', '#e69f00')
 STYLES = ('-', '--', ':', '-.')

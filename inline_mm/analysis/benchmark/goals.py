@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import quantiles
 
-from .benchmark_preset import LARGE_LAYERS, LAYER_SIZES, PVT, SIDES
-from .benchmark_tables import extra_memory
+from .preset import LARGE_LAYERS, LAYER_SIZES, PVT, SIDES
+from .tables import extra_memory
 
 # Tokens of an image from which the layer is held against its products alone.
 MANY_TOKENS = 4000

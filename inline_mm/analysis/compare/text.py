@@ -6,8 +6,8 @@ from io import StringIO
 from rich import box
 from rich.table import Table
 
-from .compare_facts import describe_differences
-from .compare_table import (
+from .facts import describe_differences
+from .table import (
     HEADINGS,
     MAIN,
     TITLES,

@@ -1,6 +1,6 @@
 """Peak memory of one candidate, in a process that does nothing else.
 
-As a program (`python -m inline_mm.analysis.benchmark_memory`) it reads what
+As a program (`python -m inline_mm.analysis.benchmark.memory`) it reads what
 to measure from its input and writes one line of JSON.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from ..engine.errors import LaunchError
-from .benchmark_run import (
+from ...engine.errors import LaunchError
+from .run import (
     OUT_OF_MEMORY,
     Case,
     Options,
@@ -30,7 +30,7 @@ from .benchmark_run import (
 
 SMALL_SIDE = {'models': 64, 'layers': 8}
 KILLED = -9
-MODULE = 'inline_mm.analysis.benchmark_memory'
+MODULE = 'inline_mm.analysis.benchmark.memory'
 
 
 def measure_alone(

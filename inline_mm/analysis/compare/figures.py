@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .compare_curves import Curves
-from .compare_facts import describe_differences
-from .compare_rows import Row
-from .compare_table import HEADINGS, MAIN, Section
+from .curves import Curves
+from .facts import describe_differences
+from .rows import Row
+from .table import HEADINGS, MAIN, Section
 
 COLORS = (
     '#0072b2',
