@@ -59,7 +59,9 @@ GROUPED = [
 ]
 
 
-@pytest.mark.parametrize('target', ['env', 'demo', 'test'])
+@pytest.mark.parametrize(
+    'target', ['env', 'demo', 'experiment', 'ablations', 'test']
+)
 def test_make_targets_exist_and_begin_with_the_environment(target):
     out = subprocess.run(
         ['make', '-n', target],
