@@ -51,9 +51,8 @@ def parse_args():
     parser.add_argument(
         '--controls',
         type=positive,
-        default=1,
         help='comparison: runs of each model with its backbone frozen, at '
-        'most --seeds (default: %(default)s)',
+        'most --seeds (default: 1)',
     )
     parser.add_argument(
         '--jobs',
@@ -66,7 +65,15 @@ def parse_args():
         type=positive,
         help="length of each run instead of the configs'",
     )
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.controls and args.name != 'comparison':
+        parser.error(f'--controls is of comparison, not of {args.name}')
+    if (args.controls or 1) > args.seeds:
+        parser.error(
+            f'--controls is {args.controls}, expected at most --seeds, '
+            f'{args.seeds}'
+        )
+    return args
 
 
 def main():
@@ -81,7 +88,7 @@ def main():
     configs = ROOT / 'configs'
     if args.name == 'comparison':
         experiment = comparison
-        runs = comparison.list_runs(configs, args.seeds, args.controls)
+        runs = comparison.list_runs(configs, args.seeds, args.controls or 1)
     else:
         experiment = ablations
         runs = ablations.list_runs(configs, args.seeds)

@@ -67,10 +67,55 @@ def for_config(name: str) -> dict | None:
     return next((row for row in rows() if row['config'] == name), None)
 
 
+def ablations() -> list[dict]:
+    """The rows of the paper's ablations that aren't a config by themselves.
+
+    Returns:
+        list[dict]: of each 'config' (ours, that it changes), 'options'
+        (arguments of its backbone), 'metrics' (percent, 'top1' on
+        ImageNet-1K), 'source' ('text' and 'url') and 'note'; of the last two
+        None is what isn't known.
+    """
+    content = _content()
+    return [
+        dict(note=None)
+        | row
+        | dict(source=dict(url=None) | content['sources'][row['source']])
+        for row in content['ablations']
+    ]
+
+
+def ablation(config: str, options: dict) -> float | None:
+    """Published top-1 of a config with arguments of its backbone changed.
+
+    Args:
+        config (str): name of a classifier's config, without '.py'.
+        options (dict): the changes; none for the config itself.
+
+    Returns:
+        float | None: per cent; None if nothing was published.
+    """
+    if not options:
+        row = for_config(config)
+    else:
+        row = next(
+            (
+                row
+                for row in ablations()
+                if (row['config'], row['options']) == (config, options)
+            ),
+            None,
+        )
+    return row and row['metrics']['top1']
+
+
 @cache
+def _content() -> dict:
+    return load(Path(__file__).with_name('published.yml'))
+
+
 def _read() -> tuple[dict, list[dict]]:
-    content = load(Path(__file__).with_name('published.yml'))
-    return content['sources'], content['rows']
+    return _content()['sources'], _content()['rows']
 
 
 def _complete(row: dict, sources: dict, _: list) -> dict:

@@ -106,7 +106,6 @@ def _block_rules(
     rules.append(_rule((), f'{ours}.attn.kernel.0.{{p}}', ABLATION))
     # What other linear attentions have beside their projections.
     rules.append(_rule((), f'{ours}.attn.depthwise.{{p}}', ABLATION))
-    rules.append(_rule((), f'{ours}.attn.scale', ABLATION))
     return rules
 
 

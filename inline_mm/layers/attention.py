@@ -75,9 +75,9 @@ class InLineAttention(nn.Module):
 
     'normalized_relu' is for the paper's non-injective softmax: with
     normalization='softmax' it makes queries of one direction, or with the
-    same positive part, attend alike. The paper's formula isn't public; ours
-    is relu(q) / |relu(q)| for each head, zero where no channel is positive,
-    and leaves the keys untouched.
+    same positive part, attend alike. We know this ablation from a summary
+    without a formula; ours is relu(q) / |relu(q)| for each head, zero where
+    no channel is positive, and leaves the keys untouched.
 
     Attributes:
         fold (bool): whether that may happen; False computes head by head.

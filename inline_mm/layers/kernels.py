@@ -60,6 +60,4 @@ def apply_kernel(
     Returns:
         tuple[Tensor, Tensor]: both, same shapes.
     """
-    if isinstance(kernel, _NormalizedReLU):
-        return kernel(q), k
-    return kernel(q), kernel(k)
+    return kernel(q), k if isinstance(kernel, _NormalizedReLU) else kernel(k)

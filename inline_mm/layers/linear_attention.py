@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -28,13 +27,10 @@ class Design:
         attend (Callable): q, k, v (B, heads, N, head_dim) to the same shape.
         depthwise (int): side of the depthwise convolution of the values that
             belongs to it; 0 is none. Defaults to 0.
-        scaled (bool): queries and keys are divided by a learnt positive scale
-            for each channel. Defaults to False.
     """
 
     attend: Callable[[Tensor, Tensor, Tensor], Tensor]
     depthwise: int = 0
-    scaled: bool = False
 
 
 LINEAR_ATTENTIONS = {
@@ -42,7 +38,7 @@ LINEAR_ATTENTIONS = {
     'efficient': Design(efficient_attention),
     'hydra': Design(hydra_attention),
     'angular': Design(angular_attention, depthwise=3),
-    'focused': Design(focused_attention, depthwise=5, scaled=True),
+    'focused': Design(focused_attention, depthwise=5),
     'cosine': Design(cosine_attention),
 }
 
@@ -69,8 +65,8 @@ class LinearAttention(nn.Module):
 
     What the functions leave to the layer: 'angular' and 'focused' add a
     depthwise convolution of the values, 3x3 and 5x5, with a kernel for each
-    channel; 'focused' divides queries and keys by softplus of a parameter for
-    each channel, zero at the start.
+    channel. Sides and sharing of these kernels, position tables of keys and
+    learnt scales in the authors' code weren't compared with.
     """
 
     def __init__(
@@ -98,9 +94,6 @@ class LinearAttention(nn.Module):
         self.num_prefix_tokens = num_prefix_tokens
         self.attend = design.attend
         self.qkv = nn.Linear(embed_dims, 3 * embed_dims)
-        self.scale = None
-        if design.scaled:
-            self.scale = nn.Parameter(torch.zeros(embed_dims))
         self.depthwise = None
         if design.depthwise:
             self.depthwise = nn.Conv2d(
@@ -141,9 +134,6 @@ class LinearAttention(nn.Module):
         batch, num_tokens, channels = x.shape
         q, k, v = self.qkv(x).split(channels, dim=-1)
         local = self._local(v, hw_shape)
-        if self.scale is not None:
-            scale = F.softplus(self.scale)
-            q, k = q / scale, k / scale
         heads = (batch, num_tokens, self.num_heads, -1)
         q, k, v = (part.reshape(heads).transpose(1, 2) for part in (q, k, v))
         out = self.attend(q, k, v).transpose(1, 2).reshape(x.shape)

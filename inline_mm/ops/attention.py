@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from .precision import statistics_dtype, without_autocast
 
-# A sum of products below this is taken as this, with its sign kept: the usual
-# guard of the linear attentions that divide.
+# A mean of products below this is taken as this, with its sign kept.
 DIVIDE_EPS = 1e-6
 
 
@@ -49,13 +48,15 @@ def inline_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return q @ matrix + mean_value
 
 
-def divide_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def divide_attention(
+    q: Tensor, k: Tensor, v: Tensor, least: float = DIVIDE_EPS
+) -> Tensor:
     r"""Linear attention normalised by division, the InLine paper's contrast.
 
     :math:`out_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T)` (Katharopoulos
     et al., arXiv 2006.16236, equation 5). The denominator, taken as the mean
-    of the scaled products, can vanish: its magnitude is kept at `DIVIDE_EPS`
-    or above. (Implementations for positive kernels add as much to it; to a
+    of the scaled products, can vanish: its magnitude is kept at `least` or
+    above. (Implementations for positive kernels add as much to it; to a
     negative one that could make the zero.) Where the guard holds, the weights
     don't sum to one, and the gradient passes through the numerator alone.
 
@@ -72,6 +73,9 @@ def divide_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q (Tensor): queries, (B, heads, N, head_dim).
         k (Tensor): keys, same shape.
         v (Tensor): values, same shape.
+        least (float): least magnitude of the denominator. Defaults to
+            `DIVIDE_EPS`; where all products are positive nothing cancels, and
+            much less will do.
 
     Returns:
         Tensor: (B, heads, N, head_dim), in the dtype of q.
@@ -83,8 +87,8 @@ def divide_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         queries = q.to(dtype)
         numerator = queries @ (keys.transpose(-2, -1) @ v.to(dtype))
         total = queries @ keys.sum(-2).unsqueeze(-1)
-        least = torch.full_like(total, DIVIDE_EPS)
-        guard = torch.where(total < 0, -least, least)
+        guard = torch.full_like(total, least)
+        guard = torch.where(total < 0, -guard, guard)
         total = torch.where(total.abs() < least, guard, total)
         return (numerator / total).to(q.dtype)
 

@@ -1,9 +1,10 @@
 r"""Linear attentions that InLine is compared with, from their papers' maths.
 
 Each maps q, k, v of shape (B, heads, N, head_dim) to the same shape without
-an N x N tensor. In all but one the weights of a query sum to one: either they
-are divided by their sum, whose magnitude is guarded as in `divide_attention`,
-or the features are made so. Everything here is computed in float32 at least;
+an N x N tensor. In all but Hydra Attention the weights of a query sum to one:
+either they are divided by their sum (where that is zero, all weights are: a
+query or all keys without a positive channel), or the features are made so.
+Everything here is computed in float32 at least;
 `inline_mm.ops.naive_linear` holds the definitions with all weights, which
 these are tested against.
 
@@ -42,7 +43,7 @@ def elu_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """
     with without_autocast(q.device.type):
         queries, keys, values = (_widen(tensor) for tensor in (q, k, v))
-        out = divide_attention(_elu_plus_1(queries), _elu_plus_1(keys), values)
+        out = _divide(_elu_plus_1(queries), _elu_plus_1(keys), values)
         return out.to(q.dtype)
 
 
@@ -95,11 +96,12 @@ def angular_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         \quad \hat x = x / \lVert x \rVert
 
     which are the first two terms of the angular kernel
-    :math:`1 - \arccos(\hat q_i \cdot \hat k_j) / \pi`. Divided by their sum,
-    the paper's general form of kernel attention; this lies between 0.18 and
-    0.82 for each key, so it needs no guard. The terms of higher order are the
-    layer's depthwise residual. The sparse softmax attention that the paper
-    adds in training only is left out.
+    :math:`1 - \arccos(\hat q_i \cdot \hat k_j) / \pi`. The division by
+    their sum, the general form of kernel attention, is ours; the sum lies
+    between 0.18 and 0.82 for each key, so it needs no guard. In the place of
+    the terms of higher order the layer has a depthwise residual, as the paper
+    does. The sparse softmax attention that the paper adds in training only is
+    left out.
 
     Source: You et al., Castling-ViT (arXiv 2211.10526), section 4.
 
@@ -132,7 +134,7 @@ def focused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """
     with without_autocast(q.device.type):
         queries, keys = (_focus(_widen(tensor)) for tensor in (q, k))
-        return divide_attention(queries, keys, _widen(v)).to(q.dtype)
+        return _divide(queries, keys, _widen(v)).to(q.dtype)
 
 
 def cosine_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -158,11 +160,21 @@ def cosine_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             torch.cat([x * angle.cos(), x * angle.sin()], dim=-1)
             for x in (_widen(q).relu(), _widen(k).relu())
         )
-        return divide_attention(queries, keys, _widen(v)).to(q.dtype)
+        return _divide(queries, keys, _widen(v)).to(q.dtype)
 
 
 def _widen(tensor: Tensor) -> Tensor:
     return tensor.to(statistics_dtype(tensor.dtype))
+
+
+def _divide(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Division for features that aren't negative: no sum of them cancels.
+
+    The guard is for sums that are zero; its inverse must not overflow in
+    their gradient.
+    """
+    least = math.sqrt(torch.finfo(q.dtype).tiny)
+    return divide_attention(q, k, v, least)
 
 
 def _elu_plus_1(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from tiny import build_model
 
-from inline_mm.analysis.experiment import comparison
+from inline_mm.analysis.experiment import comparison, one_run
 from inline_mm.analysis.experiment import runs as experiment
 from inline_mm.analysis.experiment.comparison import (
     CONFIGS,
@@ -69,7 +69,7 @@ def read(out, run):
     return json.loads((out / 'runs' / run.name / RESULT).read_text())
 
 
-def test_a_run_leaves_its_record(real):
+def test_a_run_leaves_its_record(real, monkeypatch):
     out, (detector, segmentor) = real
     for run, task in ((detector, 'detection'), (segmentor, 'segmentation')):
         found = read(out, run)
@@ -82,6 +82,9 @@ def test_a_run_leaves_its_record(real):
         assert 0 < part['params'] < found['model']['params']
         assert experiment._is_done(run, out, 2)
         assert not experiment._is_done(run, out, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(one_run, 'hash_code', lambda: 'of other backbones')
+        assert not experiment._is_done(detector, out, 2)
     assert set(read(out, detector)['per_class']['box_ap']) == set(CLASSES)
 
 
@@ -165,7 +168,12 @@ def test_reports_every_run(fake, tmp_path):
         assert all('5.0' in row for row in rows)
     for ours, theirs in PAIRS:
         assert f'mIoU, {ours} less {theirs}: +0.00 ± 0.00 over 2' in text
-    assert 'InLine-PVT +5.5' in text
+    assert text.count('Better: neither, within 95 %.') == 6
+    assert (
+        'mIoU, worst trained and best frozen run: InLine-PVT 10.0 and 5.0'
+        in text
+    )
+    assert text.count('; every backbone learns something that counts.') == 3
     assert 'Semantic FPN 2 iterations of 8 images' in text
     assert (tmp_path / 'comparison.png').stat().st_size > 10_000
     tables = (tmp_path / 'tables/comparison.md').read_text()
@@ -212,6 +220,36 @@ def test_failed_runs_are_named_and_the_others_kept(
     assert 'mask-rcnn_swin_fpn_shapes-64x64_seed-0.log' in str(error.value)
     assert not (tmp_path / 'comparison.md').exists()
     assert len(fake) == 12
+
+
+def test_controls_that_reach_trained_runs_are_said(fake, tmp_path):
+    conduct(tmp_path, seeds=1)
+    for path in (tmp_path / 'runs').glob('*_pvt_*frozen_seed-0/result.json'):
+        found = json.loads(path.read_text())
+        found['scores'] = dict.fromkeys(found['scores'], 10.0)
+        path.write_text(json.dumps(found))
+    conduct(tmp_path, seeds=1)
+    text = (tmp_path / 'comparison.md').read_text()
+    assert text.count('; not above: PVT, whose scores say nothing') == 3
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (['ablations', '--controls', '1'], '--controls is of comparison'),
+        (['--seeds', '1', '--controls', '2'], 'expected at most --seeds, 1'),
+        (['--seeds', '0'], '0 is not positive'),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, words, tmp_path):
+    done = subprocess.run(
+        [sys.executable, ROOT / 'tools/experiment.py', *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and words in done.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def test_models_of_a_task_differ_in_their_backbone_alone():

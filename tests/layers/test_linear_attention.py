@@ -32,9 +32,6 @@ def tokens(prefix=0, batch=2, hw_shape=HW_SHAPE):
 def spelled_out(layer, name, x, prefix):
     """Head by head, weights and all; the convolution tap by tap."""
     q, k, v = F.linear(x, layer.qkv.weight, layer.qkv.bias).chunk(3, -1)
-    if name == 'focused':
-        scale = torch.log(1 + torch.exp(layer.scale))
-        q, k = q / scale, k / scale
     attend = getattr(naive_linear, f'naive_{name}_attention')
     split = [torch.stack(part.chunk(HEADS, -1), 1) for part in (q, k, v)]
     if name == 'hydra':  # the norm is that of all channels
@@ -86,8 +83,6 @@ def test_parameters_are_the_projections_and_what_the_design_needs(name):
     own = {'qkv.weight', 'qkv.bias', 'proj.weight', 'proj.bias'}
     if name in ('angular', 'focused'):
         own |= {'depthwise.weight', 'depthwise.bias'}
-    if name == 'focused':
-        own |= {'scale'}
     layer = build(name)
     assert set(layer.state_dict()) == own
     layer(tokens(), HW_SHAPE).square().sum().backward()

@@ -11,6 +11,7 @@ from recipes import load
 from small_archs import ARCHS, HIERARCHICAL, output_grids
 from tiny import build_model
 
+from inline_mm.analysis import published
 from inline_mm.engine.launch import CfgOptions, read_config, shipped_configs
 from inline_mm.layers import InLineAttention
 from inline_mm.layers.attention import NORMALIZATIONS
@@ -76,7 +77,7 @@ def assert_every_parameter_has_a_gradient(model, behind='none'):
 
 
 @pytest.fixture(scope='module')
-def published():
+def published_maps():
     """The published model of each family, and its maps."""
     models = {name: build(name).eval() for name in ARCHS}
     with torch.no_grad():
@@ -87,8 +88,8 @@ def published():
 
 
 @pytest.mark.parametrize(('name', 'options'), CHOICES)
-def test_dense_maps(name, options, published):
-    state, plain = published[name]
+def test_dense_maps(name, options, published_maps):
+    state, plain = published_maps[name]
     model = build(name, **options)
     # Same weights: what differs is the switch.
     model.load_state_dict(state, strict=False)
@@ -144,14 +145,14 @@ def test_classifiers(name, options, recipes):
 
 
 def ablations():
-    """Config and options of each row of the README's table."""
+    """Paper's number, config and options of each row of the README's table."""
     text = README.read_text(encoding='utf-8')
     _, *sections = text.split("### The paper's ablations")
     lines = ''.join(sections).split('\n#')[0].splitlines()
     for line in lines:
         cells = [cell.strip(' `') for cell in line.split('|')[1:-1]]
         if len(cells) == 4 and cells[2] in shipped_configs():
-            yield cells[0], cells[2], cells[3].split()
+            yield cells[1], cells[2], cells[3].split()
 
 
 def test_the_readme_has_the_rows_of_the_paper():
@@ -161,6 +162,22 @@ def test_the_readme_has_the_rows_of_the_paper():
     used = {option.split('=')[1] for *_, options in rows for option in options}
     assert used >= {'7', '14', '28', '56', 'divide', 'False'}
     assert used >= set(KERNELS) - {'identity'}
+
+
+def test_the_readme_has_the_numbers_of_the_paper():
+    shown = []
+    for number, config, options in ablations():
+        given = {}
+        for option in options:
+            key, value = option.removeprefix('model.backbone.').split('=')
+            given[key] = {'False': False}.get(value, value)
+            if value.isdigit():
+                given[key] = int(value)
+        known = published.ablation(config, given)
+        assert number[:4] == ('' if known is None else f'{known:.1f}')
+        shown.append((config, given))
+    for row in published.ablations():
+        assert (row['config'], row['options']) in shown
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ def slow(name):
     return getattr(naive_linear, f'naive_{name}_attention')
 
 
-def draw_qkv(batch, tokens, offset=0.0, heads=2, head_dim=32):
+def draw_qkv(batch, tokens, offset=0.0, heads=2, head_dim=32, scale=1.0):
     generator = torch.Generator().manual_seed(10 * tokens + batch)
     shape = (3, batch, heads, tokens, head_dim)
     tensors = torch.randn(shape, generator=generator, dtype=torch.float64)
-    return [(tensor + offset).requires_grad_() for tensor in tensors]
+    return [(scale * x + offset).requires_grad_() for x in tensors]
 
 
 def outputs_and_gradients(function, tensors):
@@ -36,12 +36,20 @@ def outputs_and_gradients(function, tensors):
     return [out, *torch.autograd.grad(loss, tensors)]
 
 
-@pytest.mark.parametrize('offset', [0.0, 50.0])
+@pytest.mark.parametrize(
+    ('name', 'scale', 'offset'),
+    [
+        (name, scale, offset)
+        for name in NAMES
+        for scale, offset in ((1, 0), (1, 50), (1e-3, 0), (1, -9))
+        # There relu leaves nothing to divide.
+        if offset >= 0 or name not in ('focused', 'cosine')
+    ],
+)
 @pytest.mark.parametrize('batch', [1, 3])
 @pytest.mark.parametrize('tokens', [1, 2, 17, 196])
-@pytest.mark.parametrize('name', NAMES)
-def test_closed_form_equals_definition(name, tokens, batch, offset):
-    tensors = draw_qkv(batch, tokens, offset)
+def test_closed_form_equals_definition(name, tokens, batch, scale, offset):
+    tensors = draw_qkv(batch, tokens, offset, scale=scale)
     got = outputs_and_gradients(fast(name), tensors)
     want = outputs_and_gradients(slow(name), tensors)
     for part, left, right in zip('oqkv', got, want, strict=True):
@@ -73,19 +81,17 @@ def test_hydra_has_no_heads():
 
 def test_angular_weights_begin_the_angular_kernel():
     """1 - angle / pi, up to terms of third order in the cosine."""
-    q, k, _ = draw_qkv(1, 20)
+    q, k, _ = draw_qkv(1, 20, head_dim=20)
     unit = [x / x.norm(dim=-1, keepdim=True) for x in (q, k)]
     cosine = unit[0] @ unit[1].transpose(-2, -1)
     kernel = 1 - torch.arccos(cosine) / math.pi
-    error = (kernel - 0.5 - cosine / math.pi).abs()
+    # On one-hot values the output is the weights themselves; divided by the
+    # kernel, and by what they sum to, they are one up to the third order.
+    weights = ops.angular_attention(q, k, _one_hot(q))
+    linear = weights * (0.5 + cosine / math.pi).sum(-1, keepdim=True)
+    error = (kernel - linear).abs()
     bound = (math.pi / 2 - 1) / math.pi * cosine.abs() ** 3
     assert (error <= bound + 1e-15).all() and error.max() > 1e-4
-    # On one-hot values the output is the weights themselves.
-    weights = ops.angular_attention(q[..., :20], k[..., :20], _one_hot(q))
-    want = naive_linear.naive_angular_attention(
-        q[..., :20], k[..., :20], _one_hot(q)
-    )
-    torch.testing.assert_close(weights, want, rtol=0, atol=1e-12)
 
 
 def _one_hot(like):

@@ -16,6 +16,7 @@ from .measures import (
     Injectivity,
     Neighbourhood,
     attention_weights,
+    centre_rows,
     effective_rank,
     injectivity,
 )
@@ -106,6 +107,7 @@ def measure(
             attention_limit=np.array(min(len(rows), num_tokens)),
             output_limit=np.array(min(len(rows), heads * head_dim)),
             attention={},
+            attention_centred={},
             output={},
         ),
     )
@@ -130,7 +132,8 @@ def measure(
             key: np.array([head[key] for head in found]) for key in MEASURES
         }
         ranks = numbers['effective_rank']
-        ranks['attention'][method] = np.array([h['rank'] for h in found])
+        for key in ('attention', 'attention_centred'):
+            ranks[key][method] = np.array([head[key] for head in found])
         numbers['locality'][method] = np.array([h['shares'] for h in found])
         # The heads' channels side by side, (Q, C).
         out = torch.cat([head['output'] for head in found], dim=1)
@@ -160,6 +163,7 @@ def _measure_head(
     (d, 9).
     """
     gram = weights @ weights.mT
+    centred = centre_rows(gram, weights.sum(1), len(values))
     found = injectivity(queries, gram, doubled.sub_(weights).norm(dim=1))
     numbers = dict.fromkeys(MEASURES, np.nan)
     if found is not None:
@@ -167,7 +171,8 @@ def _measure_head(
             pairs.add(found)
         numbers = {key: getattr(found, key) for key in numbers}
     numbers.update(
-        rank=effective_rank(gram),
+        attention=effective_rank(gram),
+        attention_centred=effective_rank(centred),
         shares=around.shares(weights).cpu().numpy(),
         output=weights @ values.double(),
     )

@@ -14,8 +14,8 @@ from .measures import APART, EQUAL, METHODS, SIDES
 DPI = 140
 # Wong's palette, which colour-blind readers can tell apart; and markers.
 STYLES = {
-    'subtract': ('subtraction (InLine)', '#0072b2', 'o'),
-    'with_local': ('with local residual', '#cc79a7', 'D'),
+    'subtract': ('subtraction', '#0072b2', 'o'),
+    'with_local': ('with local residual (InLine)', '#cc79a7', 'D'),
     'divide': ('division', '#d55e00', 's'),
     'softmax': ('softmax', '#009e73', '^'),
 }
@@ -154,19 +154,20 @@ def draw_ranks(blocks: list[dict], note: str) -> bytes:
         note (str): title of the figure, may be empty.
 
     Returns:
-        bytes: a PNG: attention matrix (a point for each head) and output.
+        bytes: a PNG: attention matrix less equal weights (a point for each
+        head) and output.
     """
     fig = Figure(figsize=(11, 4.6), layout='constrained')
     left, right = fig.subplots(1, 2)
     for key in STYLES:
         ranks = [block['effective_rank'] for block in blocks]
-        heads = [rank['attention'].get(key) for rank in ranks]
+        heads = [rank['attention_centred'].get(key) for rank in ranks]
         _draw_heads(left, blocks, heads, key)
         outputs = [rank['output'].get(key) for rank in ranks]
         outputs = [None if value is None else [value] for value in outputs]
         _draw_heads(right, blocks, outputs, key)
     for axis, title, limit in (
-        (left, 'attention matrix of a head', 'attention_limit'),
+        (left, 'attention of a head, less equal weights', 'attention_limit'),
         (right, 'output of all heads', 'output_limit'),
     ):
         limits = [block['effective_rank'][limit] for block in blocks]

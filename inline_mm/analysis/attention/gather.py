@@ -81,6 +81,8 @@ class Gatherer:
                     f'block{features.label}.png'
                 )
                 title = f'{_short(picture.path.name)}, block {features.label}'
+                if features.kernels is not None:
+                    title += ', without its local term'
                 if self.note:
                     title += f', {self.note}'
                 self.maps[name] = draw_maps(

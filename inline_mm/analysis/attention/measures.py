@@ -72,6 +72,23 @@ def effective_rank(gram: Tensor) -> float:
     return torch.special.entr(shares).sum().exp().item()
 
 
+def centre_rows(gram: Tensor, sums: Tensor, num_tokens: int) -> Tensor:
+    """Products of rows from which their means have been taken.
+
+    What is left of weights is how they differ from equal ones, 1 / N, which
+    all queries share and which hides the rest where attention is flat.
+
+    Args:
+        gram (Tensor): products of the rows, (Q, Q), float64.
+        sums (Tensor): sum of each row, (Q,).
+        num_tokens (int): length of a row.
+
+    Returns:
+        Tensor: (Q, Q).
+    """
+    return gram - torch.outer(sums, sums) / num_tokens
+
+
 def pair_distances(gram: Tensor) -> Tensor:
     """Euclidean distances of all pairs of rows, from their products.
 

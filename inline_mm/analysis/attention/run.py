@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,10 @@ DEFINITIONS = {
     'methods': (
         "'subtract', 'divide' and 'softmax' are computed from the same "
         "queries, keys and values, after the block's kernel; where the block "
-        "does not divide itself, 'divide' takes relu of them. 'with_local' is "
-        "the block's own normalisation with its local residual (and LePE)."
+        "does not divide itself, 'divide' takes relu of queries and keys, and "
+        'what relu alone makes equal counts against it (doubling does not '
+        "depend on that). 'with_local' is the block's own normalisation with "
+        'its local residual (and LePE).'
     ),
     'injectivity': (
         'Euclidean distances of pairs of queries, and of their weights, each '
@@ -50,9 +53,11 @@ DEFINITIONS = {
     ),
     'effective_rank': (
         'exp of the entropy of the normalised singular values (Roy and '
-        'Vetterli 2007), not centred. attention: of the queries x tokens '
-        'matrix, for each head; output: of the queries x channels matrix of '
-        'all heads before the projection. *_limit: the largest possible.'
+        'Vetterli 2007). attention: of the queries x tokens matrix, for each '
+        'head; attention_centred: of the same less the mean of each row, so '
+        'that equal weights do not hide the rest; output, not centred: of the '
+        'queries x channels matrix of all heads before the projection. '
+        '*_limit: the largest possible.'
     ),
     'mean': 'Every number is a mean over the images; null: not defined.',
 }
@@ -151,11 +156,25 @@ def analyze(
 
 
 def _write(folder: Path, files: dict[str, bytes], record: dict) -> None:
-    """Figures first: numbers of this run mean that its figures are there."""
+    """Figures first: numbers of this run mean that its figures are there.
+
+    Figures that a run before left there, and this one doesn't make, go.
+    """
+    for name in _figures_of(folder / RECORD) - files.keys():
+        (folder / name).unlink(missing_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)
     text = json.dumps(record, indent=1, allow_nan=False) + '\n'
     write_atomically(folder / RECORD, text.encode())
+
+
+def _figures_of(record: Path) -> set[str]:
+    """The maps that a record lists; none without a record of ours."""
+    try:
+        names = json.loads(record.read_text())['figures']
+    except (OSError, ValueError, KeyError):
+        return set()
+    return {name for name in names if re.fullmatch(r'maps_[^/]*\.png', name)}
 
 
 def _make_folder(out: str) -> Path:

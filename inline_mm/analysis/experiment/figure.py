@@ -14,7 +14,8 @@ class Panel(NamedTuple):
         title (str): above it.
         labels (Sequence[str]): of the places along its axis.
         series (dict[str, list[tuple[int, float]]]): by what the legend says,
-            place and score of each run; at most two series.
+            place and score of each run; at most two series. The axis of
+            scores begins at zero where there are two.
     """
 
     title: str
@@ -37,14 +38,15 @@ def draw_scores(panels: Sequence[Panel]) -> bytes:
     grid = figure.subplots(1, len(panels), squeeze=False)
     for axes, panel in zip(grid[0], panels, strict=True):
         for (name, points), color in zip(
-            panel.series.items(), COLORS, strict=False
+            panel.series.items(), COLORS[: len(panel.series)], strict=True
         ):
             places, scores = zip(*points, strict=True)
             axes.scatter(places, scores, s=28, alpha=0.7, c=color, label=name)
         axes.set_xticks(
             range(len(panel.labels)), panel.labels, rotation=30, ha='right'
         )
-        axes.set_ylim(bottom=0)
+        if len(panel.series) > 1:
+            axes.set_ylim(bottom=0)
         axes.set_title(panel.title)
         axes.grid(axis='y', alpha=0.3)
     if len(panels[-1].series) > 1:

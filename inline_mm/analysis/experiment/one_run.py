@@ -18,6 +18,7 @@ from ...engine import launch, preflight, record, testing
 from ...engine.facts import hash_config
 from ...engine.observing import ResultHook
 from .. import flops
+from ..benchmark.machine import hash_code
 from ..compare import read_record
 from .shapes import read_shapes
 
@@ -63,13 +64,15 @@ def is_done(folder: Path, cfg: Config, data: Path) -> bool:
         data (Path): folder of the shapes.
 
     Returns:
-        bool: True if its record is of the same recipe, seed and shapes.
+        bool: True if its record is of the same recipe, seed, shapes and
+        code of the backbones.
     """
     found = read_record(folder / RESULT)
     return (
         found['config']['sha256'] == hash_config(cfg)
         and found['training']['seed'] == cfg.randomness.seed
         and found['shapes'] == read_shapes(data)
+        and found.get('code') == hash_code()
     )
 
 
@@ -104,7 +107,7 @@ def execute(cfg: Config, folder: Path) -> None:
         {key: counted[key] for key in ('params', 'flops', 'input_shape')},
         backbone_part=counted['parts']['backbone'],
     )
-    found.update(shapes=shapes, seconds=seconds)
+    found.update(shapes=shapes, seconds=seconds, code=hash_code())
     record.write(folder / RESULT, found)
 
 

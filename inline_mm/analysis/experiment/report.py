@@ -1,11 +1,14 @@
 """What the reports of the experiments share."""
 
+import math
 from collections.abc import Sequence
 from statistics import median
 
+from scipy.stats import t as student_t
+
 from ..compare.rows import average
 
-DATA = """\
+DRAWN = """\
 - Data: {train} training and {val} validation images of {size} x {size}
   pixels, drawn with seed {seed} (`inline_mm/analysis/experiment/shapes.py`).
   Four classes: a form (disk, bar) with a texture (stripes, checks). Colours
@@ -19,7 +22,7 @@ TESTING = """\
 """
 DEVICE = """\
 - Device: CPU, one thread a run, {versions}. A run trained for {minutes}
-  minutes (median).
+  minutes (median), all of them for {total}.
 """
 
 
@@ -30,18 +33,19 @@ def describe_runs(records: Sequence[dict]) -> dict:
         records (Sequence[dict]): of all runs.
 
     Returns:
-        dict: the fields of `ShapesConfig`, and 'date', 'versions' and
-        'minutes', as text.
+        dict: the fields of `ShapesConfig`, and 'date', 'versions', and
+        'minutes' (of a run) and 'total' ones, as text.
     """
     versions = records[0]['versions']
-    minutes = median(record['seconds'] for record in records) / 60
+    minutes = [record['seconds'] / 60 for record in records]
     return dict(
         records[0]['shapes'],
         date=max(record['date'] for record in records)[:10],
         versions=', '.join(
             f'{name} {versions[name]}' for name in ('torch', 'inline_mm')
         ),
-        minutes=f'{minutes:.1f}',
+        minutes=f'{median(minutes):.1f}',
+        total=f'{sum(minutes):.0f}',
     )
 
 
@@ -74,6 +78,24 @@ def gains(
         for (label, seed), value in values.items()
         if label == ours
     ]
+
+
+def decide(values: Sequence[float]) -> int:
+    """Whether a gain is told from none.
+
+    Args:
+        values (Sequence[float]): one for each seed.
+
+    Returns:
+        int: its sign if the 95 % interval of Student's t for the mean of the
+        pairs leaves out zero; 0 else, and for one seed.
+    """
+    mean = average(values)
+    if mean.std is None:
+        return 0
+    runs = len(values)
+    reach = float(student_t.ppf(0.975, runs - 1)) * mean.std / math.sqrt(runs)
+    return (mean.mean > reach) - (mean.mean < -reach)
 
 
 def show_gains(values: Sequence[float]) -> str:
