@@ -240,7 +240,8 @@ def _section(records: Sequence[dict], model: str) -> str:
 
 
 def _paper_gain(model: str, after: str, before: str) -> float | None:
-    values = published_top1().get((model, after)), paper().get((model, before))
+    known = published_top1()
+    values = [known.get((model, name)) for name in (after, before)]
     return None if None in values else values[0] - values[1]
 
 
