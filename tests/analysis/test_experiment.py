@@ -168,7 +168,7 @@ def test_reports_every_run(fake, tmp_path):
         assert all('5.0' in row for row in rows)
     for ours, theirs in PAIRS:
         assert f'mIoU, {ours} less {theirs}: +0.00 ± 0.00 over 2' in text
-    assert text.count('Better: neither, within 95 %.') == 6
+    assert text.count('Better: undecided.') == 6
     assert (
         'mIoU, worst trained and best frozen run: InLine-PVT 10.0 and 5.0'
         in text

@@ -193,7 +193,7 @@ def _section(records: Sequence[dict]) -> str:
 def _say_pair(
     values: Sequence[float], score: str, ours: str, theirs: str
 ) -> str:
-    better = {1: ours, -1: theirs, 0: 'neither, within 95 %'}[decide(values)]
+    better = {1: ours, -1: theirs, 0: 'undecided'}[decide(values)]
     return (
         f'{HEADINGS[score]}, {ours} less {theirs}: {show_gains(values)} '
         f'Better: {better}.'
