@@ -67,13 +67,7 @@ def parse_args():
     parser.add_argument(
         '--device', help='such as cpu or cuda:0 (default: a GPU, else cpu)'
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=launch.CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config',
-    )
+    launch.add_cfg_options(parser)
     return parser.parse_args()
 
 

@@ -24,13 +24,7 @@ def parse_args():
         help='decode every image and mask, however long that takes, not 512 '
         'of each data set for at most 30 seconds',
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=launch.CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config',
-    )
+    launch.add_cfg_options(parser)
     return parser.parse_args()
 
 

@@ -51,13 +51,7 @@ def parse_args():
         metavar=('HEIGHT', 'WIDTH'),
         help='the one size of images that the file takes',
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=launch.CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config',
-    )
+    launch.add_cfg_options(parser)
     return parser.parse_args()
 
 

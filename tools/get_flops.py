@@ -40,13 +40,7 @@ def parse_args():
     parser.add_argument(
         '--json', metavar='FILE.json', help='write the counts here as well'
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=launch.CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config',
-    )
+    launch.add_cfg_options(parser)
     return parser.parse_args()
 
 

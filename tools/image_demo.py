@@ -32,13 +32,7 @@ def parse_args():
         default=0.3,
         help='leave out detections below (default: %(default)s)',
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=launch.CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config',
-    )
+    launch.add_cfg_options(parser)
     return parser.parse_args()
 
 

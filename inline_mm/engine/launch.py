@@ -45,6 +45,22 @@ class CfgOptions(DictAction):
         super().__call__(parser, namespace, values, option_string)
 
 
+def add_cfg_options(parser: ArgumentParser) -> None:
+    """Adds what overrides settings of a config.
+
+    Args:
+        parser (ArgumentParser): the parser to extend.
+    """
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=CfgOptions,
+        metavar='KEY=VALUE',
+        help='override settings of the config, e.g. model.backbone.with_cp='
+        'True; lists as KEY="[a,b]", without blanks',
+    )
+
+
 def add_common_arguments(parser: ArgumentParser) -> None:
     """Adds the arguments that both launchers take.
 
@@ -55,14 +71,7 @@ def add_common_arguments(parser: ArgumentParser) -> None:
         '--work-dir',
         help='folder for logs and results; ./work_dirs/CONFIG by default',
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config, e.g. model.backbone.with_cp='
-        'True; lists as KEY="[a,b]", without blanks',
-    )
+    add_cfg_options(parser)
     parser.add_argument(
         '--launcher',
         choices=('none', 'pytorch', 'slurm', 'mpi'),
