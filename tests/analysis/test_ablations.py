@@ -159,6 +159,12 @@ def test_reports_what_was_found_whichever_way_it_falls(tmp_path):
     ablations.write_report(records, tmp_path)
     text = (tmp_path / 'ablations.md').read_text()
     assert '| division | 56.00 ± 1.00 (3) | 77.3 | 0.500 | 100 |' in text
+    words = ' '.join(text.split())
+    assert (
+        'Of 4 steps that the paper has a number for, 3 are decided here and '
+        'agree with it in direction, 1 are decided and disagree, 0 are '
+        "undecided. The mean alone goes the paper's way in 3 of them."
+    ) in words
     lines = text.splitlines()
     lost = '- "subtraction" less "division" (+0% parameters): -5.00 ± '
     assert sum(line.startswith(lost) for line in lines) == 2

@@ -243,7 +243,8 @@ def test_preset_resumes_and_reports(tmp_path):
     (goal,) = re.findall(r'\| 800x1280, inference: swin-tiny .*', page)
     ours, _, theirs = (row['median'] for row in first['swin_eval']['rows'])
     assert f'| {theirs / ours:.3f} (' in goal
-    assert 'training in matrix products: inline-pvt-tiny ' in page
+    assert 'in matrix products: inference inline-pvt-tiny ' in page
+    assert '; training inline-pvt-tiny ' in page
 
 
 def synthetic(section, seconds, extra):

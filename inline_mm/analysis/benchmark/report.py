@@ -38,7 +38,10 @@ NOTES = (
     'and a range behind it holds the middle half of the rounds. Rows of one '
     'round have been measured once, in the process that tells the memory. '
     'Models are built with random weights and without stochastic depth. '
-    '"Forward and backward" is the backward pass of ones, in training mode.',
+    '"Forward and backward" is the backward pass of ones, in training mode. '
+    'From one call to another ratios move by several per cent, also on an '
+    'idle machine: one just above or below its goal may fall on the other '
+    'side next time.',
     '`straightforward` is the formulation of the paper as one would first '
     'write it down (`inline_mm/analysis/benchmark/straightforward.py`: joint '
     'projection, separate passes, NCHW convolution with as many groups as '
@@ -119,19 +122,21 @@ def write_report(records: dict[str, dict], docs: Path) -> list[Path]:
 
 
 def _share_of_products(record: dict) -> str:
-    """Why backbones differ less in training, and on CPUs at all."""
-    shares = [
-        f'{short_name(row["candidate"])} '
-        f'{milliseconds(row["profile"]["products"])} of '
-        f'{milliseconds(row["profile"]["total"])}'
-        for row in record['rows']
-        if row['profile'] and row['mode'] == 'train'
-    ]
+    """What an attention can't win."""
+    parts = []
+    for mode, words in (('eval', 'inference'), ('train', 'training')):
+        shares = [
+            f'{short_name(row["candidate"])} '
+            f'{milliseconds(row["profile"]["products"])} of '
+            f'{milliseconds(row["profile"]["total"])}'
+            for row in record['rows']
+            if row['profile'] and row['mode'] == mode
+        ]
+        parts.append(f'{words} {", ".join(shares)}')
     return (
         'Matrix products that all forms share, those of the feed-forward '
-        'networks above all, bound what an attention can win, and in '
-        'training (where each becomes three) more than in inference. '
-        f'Milliseconds of training in matrix products: {", ".join(shares)}.'
+        'networks above all, bound what an attention can win. Milliseconds '
+        f'in matrix products: {"; ".join(parts)}.'
     )
 
 

@@ -4,7 +4,7 @@ Division, subtraction, subtraction with the local residual, and softmax, in
 segmentors with small models like InLine-Swin-T and InLine-DeiT-T.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -70,6 +70,10 @@ The paper's are top-1 accuracies of the full models on ImageNet, as told by a
 third party (scime's summary), not checked against the paper; an empty cell
 means that no number is known. The two say different things: compare the
 steps, not the values.
+
+Of {known} steps that the paper has a number for, {agree} are decided here and
+agree with it in direction, {disagree} are decided and disagree, {undecided}
+are undecided. The mean alone goes the paper's way in {likewise} of them.
 
 ![mIoU of all runs]({figure})
 """
@@ -169,7 +173,9 @@ def write_report(records: Sequence[dict], out: Path) -> None:
     facts = describe_runs(records)
     training = records[0]['training']
     parts = [
-        INTRODUCTION.format(runs=len(records), figure=FIGURE, **facts),
+        INTRODUCTION.format(
+            runs=len(records), figure=FIGURE, **facts, **_count(records)
+        ),
         *(_section(records, model) for model in CONFIGS),
         REMARKS,
         PROTOCOL.format(
@@ -229,20 +235,44 @@ def _section(records: Sequence[dict], model: str) -> str:
     steps = [
         f'- "{after}" less "{before}" '
         f'({sizes[after] / sizes[before] - 1:+.0%} parameters): '
-        + compare_step(
-            gains(records, f'{model}, {after}', f'{model}, {before}', SCORE),
-            _paper_gain(model, after, before),
-        )
-        for after, before in STEPS
-        if {after, before} <= set(_attentions(model))
+        + compare_step(values, paper)
+        for after, before, values, paper in _steps(records, model)
     ]
     return '\n'.join([f'## {model}\n', make_table(lines), '', *steps, ''])
 
 
-def _paper_gain(model: str, after: str, before: str) -> float | None:
+def _steps(
+    records: Sequence[dict], model: str
+) -> Iterator[tuple[str, str, list[float], float | None]]:
+    """Steps of a model: both attentions, the gains, the paper's gain."""
     known = published_top1()
-    values = [known.get((model, name)) for name in (after, before)]
-    return None if None in values else values[0] - values[1]
+    for step in STEPS:
+        if set(step) <= set(_attentions(model)):
+            labels = [f'{model}, {name}' for name in step]
+            paper = [known.get((model, name)) for name in step]
+            yield (
+                *step,
+                gains(records, *labels, SCORE),
+                None if None in paper else paper[0] - paper[1],
+            )
+
+
+def _count(records: Sequence[dict]) -> dict[str, int]:
+    """How many steps the paper has a number for, and how they ended."""
+    pairs = [
+        (values, paper)
+        for model in CONFIGS
+        for *_, values, paper in _steps(records, model)
+        if paper is not None
+    ]
+    signs = [decide(values) * paper for values, paper in pairs]
+    return dict(
+        known=len(pairs),
+        agree=sum(sign > 0 for sign in signs),
+        disagree=sum(sign < 0 for sign in signs),
+        undecided=sum(sign == 0 for sign in signs),
+        likewise=sum(sum(values) * paper > 0 for values, paper in pairs),
+    )
 
 
 def compare_step(values: Sequence[float], paper: float | None) -> str:
