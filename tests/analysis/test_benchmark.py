@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -210,6 +211,8 @@ def test_interruption_keeps_what_was_measured(tmp_path):
             ],
             stdout=file,
             stderr=subprocess.STDOUT,
+            # A shell's background jobs ignore it, and hand that down.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         deadline = time.time() + 300
         while '1x64x64' not in log.read_text() and time.time() < deadline:
