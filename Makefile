@@ -10,7 +10,7 @@ TORCH ?=
 ARGS ?=
 
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2
-SOURCES = inline_mm configs tools tests setup.py
+SOURCES = inline_mm benchmarks experiments zoo configs tools tests setup.py
 
 .PHONY: env demo experiment ablations test test-all lint
 
@@ -21,13 +21,13 @@ env:
 	@$(PYTHON) tools/setup_env.py --torch '$(TORCH)'
 
 demo: env
-	.venv/bin/python tools/demo.py
+	.venv/bin/python -m experiments.demo
 
 experiment: env
-	.venv/bin/python tools/experiment.py comparison
+	.venv/bin/python -m experiments comparison
 
 ablations: env
-	.venv/bin/python tools/experiment.py ablations
+	.venv/bin/python -m experiments ablations
 
 test: env
 	$(PYTEST) -m 'not heavy' $(ARGS)

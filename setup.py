@@ -85,7 +85,7 @@ setup(
     license_files=['LICENSE'],
     python_requires='>=3.10',
     packages=find_packages(include=['inline_mm', 'inline_mm.*']),
-    package_data={'inline_mm.analysis': ['published.yml']},
+    package_data={'inline_mm.compare': ['published.yml']},
     # The mm packages are the extra `mm`, as in the hosts themselves: an
     # environment that has them (from either line) is left as it is.
     install_requires=read_requirements('runtime'),

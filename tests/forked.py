@@ -15,6 +15,7 @@ from unittest import mock
 
 CONTEXT = multiprocessing.get_context('forkserver')
 CONTEXT.set_forkserver_preload(['mmdet.apis', 'mmseg.apis'])
+ROOT = Path(__file__).parents[1]
 ENVIRONMENT = dict(OMP_NUM_THREADS='1', CUDA_VISIBLE_DEVICES='')
 
 
@@ -26,7 +27,10 @@ class Done(NamedTuple):
 
 
 def run_script(folder: Path, *command) -> Done:
-    """Runs a Python file with arguments in a folder."""
+    """Runs a Python file, or `-m` and a package of the checkout, in a folder.
+
+    The rest of the command are its arguments.
+    """
     with mock.patch.dict(os.environ, ENVIRONMENT):
         forkserver.ensure_running()
     log = folder / 'output.log'
@@ -45,6 +49,11 @@ def _execute(folder: Path, argv: list[str], log: Path) -> None:
         os.dup2(file.fileno(), 2)
     os.chdir(folder)
     sys.argv[:] = argv
+    if argv[0] == '-m':
+        os.environ['PYTHONPATH'] = sys.path[0] = str(ROOT)
+        sys.argv.pop(0)
+        runpy.run_module(argv[0], run_name='__main__', alter_sys=True)
+        return
     # As `python FILE` does.
     sys.path[0] = str(Path(argv[0]).resolve().parent)
     runpy.run_path(argv[0], run_name='__main__')

@@ -15,9 +15,9 @@ from mmengine.config import Config
 from mmengine.registry import DATASETS
 from PIL import Image
 
+from inline_mm.data_check import check_data
+from inline_mm.data_check.config import transforms
 from inline_mm.engine.launch import shipped_configs
-from inline_mm.engine.preflight import check_data
-from inline_mm.engine.preflight.config import transforms
 
 SIZES = (
     *((96, 128), (128, 96), (100, 130), (64, 160)),

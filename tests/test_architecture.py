@@ -44,7 +44,7 @@ def test_lower_layers_import_nothing_above_them(layer):
                 *above,
                 'checkpoint',
                 'engine',
-                'analysis',
+                'data_check',
             ), f'{path.name} imports {name}'
 
 

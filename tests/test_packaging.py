@@ -98,7 +98,7 @@ FROM_THE_WHEEL = """
 import sys
 from mmengine.config import Config
 import inline_mm
-from inline_mm.analysis import published
+from inline_mm.compare import published
 from inline_mm.engine.launch import find_config
 from mmengine.config.utils import _get_cfg_metainfo
 

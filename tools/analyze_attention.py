@@ -74,7 +74,7 @@ def parse_args():
 def main():
     args = parse_args()
     # Later than the help text, since it takes seconds.
-    from inline_mm.analysis.attention.run import analyze
+    from inline_mm.attention_maps.run import analyze
 
     cfg = launch.read_config(args.config, args.cfg_options)
     done = analyze(

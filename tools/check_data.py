@@ -9,7 +9,8 @@ config that comes with the package.
 
 import argparse
 
-from inline_mm.engine import launch, preflight
+from inline_mm import data_check
+from inline_mm.engine import launch
 
 
 def parse_args():
@@ -31,11 +32,11 @@ def parse_args():
 def main():
     args = parse_args()
     cfg = launch.read_config(args.config, args.cfg_options)
-    number = None if args.all else preflight.SAMPLE
-    report = preflight.check_data(cfg, 'all', number)
+    number = None if args.all else data_check.SAMPLE
+    report = data_check.check_data(cfg, 'all', number)
     report.log()
     if report.faults:
-        raise preflight.DataError(report.sentence())
+        raise data_check.DataError(report.sentence())
 
 
 if __name__ == '__main__':

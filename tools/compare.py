@@ -48,7 +48,7 @@ def main():
     args = parse_args()
     from rich.console import Console
 
-    from inline_mm.analysis.compare import compare_files
+    from inline_mm.compare import compare_files
 
     comparison = compare_files(args.paths, args.out, args.published)
     comparison.show(Console())

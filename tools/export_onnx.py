@@ -18,8 +18,8 @@ stand in the file's metadata. Of a detector, backbone and neck are exported.
 
 import argparse
 
-from inline_mm.analysis.onnx_parts import PARTS
 from inline_mm.engine import launch
+from inline_mm.export.parts import PARTS
 
 
 def parse_args():
@@ -58,7 +58,7 @@ def parse_args():
 def main():
     args = parse_args()
     # Later than the help text, since it takes seconds.
-    from inline_mm.analysis.export_onnx import export_onnx
+    from inline_mm.export.run import export_onnx
 
     cfg = launch.read_config(args.config, args.cfg_options)
     done = export_onnx(cfg, args.out, args.checkpoint, args.part, args.fixed)

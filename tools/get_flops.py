@@ -47,7 +47,7 @@ def parse_args():
 def main():
     args = parse_args()
     # Later than the help text, since it takes seconds.
-    from inline_mm.analysis import flops_report
+    from inline_mm.complexity import report as flops_report
 
     print(
         flops_report.report(

@@ -8,8 +8,8 @@ or the best five classes) and, for a segmentor, the map of classes
 
 import argparse
 
-from inline_mm.analysis import image_demo
 from inline_mm.engine import launch, testing
+from inline_mm.predict import run as image_demo
 
 
 def parse_args():

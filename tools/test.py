@@ -8,8 +8,10 @@ package.
 import argparse
 from copy import deepcopy
 
-from inline_mm.engine import launch, preflight, record, testing
-from inline_mm.engine.observing import ResultHook
+from inline_mm import data_check
+from inline_mm.engine import launch, testing
+from inline_mm.results import record
+from inline_mm.results.observing import ResultHook
 
 
 def parse_args():
@@ -53,7 +55,7 @@ def main():
     if args.out:
         testing.dump_predictions(cfg, args.out)
     runner = launch.build_runner(cfg)
-    preflight.check_before_run(runner.cfg, 'test')
+    data_check.check_before_run(runner.cfg, 'test')
     runner.register_hook(testing.CompleteWeightsHook())
     if args.result:
         runner.register_hook(ResultHook())

@@ -7,7 +7,8 @@ package.
 
 import argparse
 
-from inline_mm.engine import launch, preflight, training
+from inline_mm import data_check
+from inline_mm.engine import launch, training
 
 
 def parse_args():
@@ -47,7 +48,7 @@ def main():
     if args.resume:
         training.use_resume(cfg, args.resume)
     runner = launch.build_runner(cfg)
-    preflight.check_before_run(runner.cfg, 'train')
+    data_check.check_before_run(runner.cfg, 'train')
     if args.resume:
         training.skip_initialisation(runner)
     runner.train()

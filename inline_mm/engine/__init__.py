@@ -1,10 +1,10 @@
 """What the launchers need around mmengine's runner."""
 
-from .errors import LaunchError, RunStoppedError
+from ..data_check import DataCheckHook
+from ..errors import LaunchError, RunStoppedError
 from .guard import NonFiniteGuardHook
 from .hooks import RunRecordHook
 from .metrics import DumpSegResults
-from .preflight import DataCheckHook
 from .saving import SafeCheckpointHook
 from .stopping import StopSignalHook
 from .true_sizes import TrueSizeHook, use_true_sizes

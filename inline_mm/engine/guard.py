@@ -8,7 +8,7 @@ from mmengine.optim import AmpOptimWrapper
 from mmengine.registry import HOOKS
 from torch import Tensor, nn
 
-from .errors import RunStoppedError
+from ..errors import RunStoppedError
 from .header import bare_model, optim_wrappers
 from .saving import save_state
 from .stopping import any_process

@@ -8,8 +8,8 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from .errors import LaunchError
-from .preflight import count_images, largest_train_shape
+from ..data_check import count_images, largest_train_shape
+from ..errors import LaunchError
 
 
 def bare_model(runner: Runner) -> nn.Module:

@@ -24,10 +24,10 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from ..checkpoint import CheckpointError
-from .errors import LaunchError, RunStoppedError
+from ..data_check import DataError
+from ..errors import LaunchError, RunStoppedError
 from .guard import NonFiniteGuardHook
 from .hooks import RunRecordHook
-from .preflight import DataError
 from .saving import SafeCheckpointHook
 from .stopping import StopSignalHook
 

@@ -17,7 +17,7 @@ from mmengine.runner import Runner
 
 from ..checkpoint import CheckpointError, check_checkpoint
 from ..checkpoint.writing import write_atomically
-from .errors import LaunchError
+from ..errors import LaunchError
 from .header import bare_model
 
 ATOMIC = dict(backend='inline_mm_atomic')

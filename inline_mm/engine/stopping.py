@@ -11,7 +11,7 @@ from mmengine.dist import all_reduce, get_world_size
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
-from .errors import RunStoppedError
+from ..errors import RunStoppedError
 from .header import batch_of
 from .saving import save_state
 

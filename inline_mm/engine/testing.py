@@ -8,7 +8,7 @@ from mmengine.hooks import Hook
 from torch import Tensor, nn
 
 from ..checkpoint import check_checkpoint
-from .errors import LaunchError
+from ..errors import LaunchError
 
 
 def use_checkpoint(cfg: Config, checkpoint: str) -> None:

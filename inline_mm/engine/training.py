@@ -7,7 +7,7 @@ from mmengine.device import get_device
 from mmengine.runner import Runner
 
 from ..checkpoint import check_checkpoint
-from .errors import LaunchError
+from ..errors import LaunchError
 from .header import bare_model
 from .saving import find_whole_checkpoint
 

@@ -7,7 +7,7 @@ from mmengine.registry import MODELS
 from small_archs import ARCHS, output_grids
 from torch import nn
 
-from inline_mm.analysis.flops import count
+from inline_mm.complexity.count import count
 from inline_mm.layers import (
     LINEAR_ATTENTIONS,
     InLineAttention,

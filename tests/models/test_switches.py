@@ -11,7 +11,7 @@ from recipes import load
 from small_archs import ARCHS, HIERARCHICAL, output_grids
 from tiny import build_model
 
-from inline_mm.analysis import published
+from inline_mm.compare import published
 from inline_mm.engine.launch import CfgOptions, read_config, shipped_configs
 from inline_mm.layers import InLineAttention
 from inline_mm.layers.attention import NORMALIZATIONS

@@ -1,5 +1,5 @@
 # Mask R-CNN with a small InLine-PVT on generated shapes: one of the runs of
-# tools/experiment.py, which draws the data and trains all of them.
+# python -m experiments, which draws the data and trains all of them.
 #
 # Everything is narrow and starts at random: minutes on a CPU, no recipe.
 _base_ = [

@@ -1,5 +1,5 @@
 # A small InLine-DeiT with a plain head on generated shapes: one of the runs of
-# `tools/experiment.py ablations`, which draws the data and trains all of them.
+# `python -m experiments ablations`, which draws the data and trains them.
 #
 # Images are enlarged to 256 pixels, so that the patches of 16 pixels become a
 # grid of 16x16 tokens; labels in training likewise. The head looks at each

@@ -1,1 +1,0 @@
-"""The code behind tools/: nothing here is needed to train or test."""

@@ -1,0 +1,1 @@
+"""Parameters and multiply-adds: the code behind tools/get_flops.py."""

@@ -1,0 +1,1 @@
+"""ONNX files of models: the code behind tools/export_onnx.py."""

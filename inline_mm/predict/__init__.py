@@ -1,0 +1,1 @@
+"""Predictions on images, folders and videos: tools/image_demo.py."""

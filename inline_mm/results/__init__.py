@@ -1,0 +1,1 @@
+"""Records of tests, one JSON file for each: what tools/compare.py reads."""

@@ -1,0 +1,1 @@
+"""Meta files of the shipped configs, and the READMEs' tables of models."""
