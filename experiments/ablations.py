@@ -67,10 +67,10 @@ INTRODUCTION = """\
 Written by `make ablations` (`python -m experiments ablations`) from the
 records of {runs} runs, the last of {date}. Scores are mIoU in per cent
 on drawn shapes: mean ± standard deviation (n - 1) over the seeds, and their
-number. The paper's are top-1 accuracies of the full models on ImageNet, as told by a
-third party (scime's summary), not checked against the paper; an empty cell
-means that no number is known. The two say different things: compare the
-steps, not the values.
+number. The paper's are top-1 accuracies of the full models on ImageNet, as
+told by a third party (scime's summary), not checked against the paper; an
+empty cell means that no number is known. The two say different things:
+compare the steps, not the values.
 
 Of {known} steps that the paper has a number for, {agree} are decided here and
 agree with it in direction, {disagree} are decided and disagree, {undecided}
