@@ -52,7 +52,7 @@ def _execute(folder: Path, argv: list[str], log: Path) -> None:
     if argv[0] == '-m':
         os.environ['PYTHONPATH'] = sys.path[0] = str(ROOT)
         sys.argv.pop(0)
-        runpy.run_module(argv[0], run_name='__main__', alter_sys=True)
+        runpy.run_module(argv[1], run_name='__main__', alter_sys=True)
         return
     # As `python FILE` does.
     sys.path[0] = str(Path(argv[0]).resolve().parent)
