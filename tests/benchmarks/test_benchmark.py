@@ -145,7 +145,7 @@ def test_refuses_in_one_sentence(tmp_path, arguments, words):
     assert done.returncode not in (0, None)
     assert 'Traceback' not in done.output
     last = done.output.splitlines()[-1]
-    assert last.startswith('benchmark.py: ')
+    assert last.startswith('benchmarks: ')
     for word in words:
         assert word in last
     assert not list(tmp_path.rglob('*.json'))
@@ -214,7 +214,7 @@ def test_interruption_keeps_what_was_measured(tmp_path):
         assert '1x64x64' in log.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) not in (0, None)
-    assert log.read_text().splitlines()[-1] == 'benchmark.py: stopped'
+    assert log.read_text().splitlines()[-1] == 'benchmarks: stopped'
     record = read_records(tmp_path / 'out')['models']
     assert not record['complete']
     assert record['rows'][0]['median'] > 0

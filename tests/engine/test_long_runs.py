@@ -129,7 +129,7 @@ run_line(Path('run'), by_epoch, num_workers=1, custom_hooks=hooks)
 @pytest.mark.parametrize(('by_epoch', 'iteration'), [(True, 99), (False, 2)])
 def test_the_process_ends_with_its_workers(tmp_path, by_epoch, iteration):
     """Persistent workers and endless loaders live until the process ends."""
-    folder = Path(__file__).parents[1]
+    folders = Path(__file__).parents[:2]
     done = subprocess.run(
         [
             sys.executable,
@@ -139,7 +139,7 @@ def test_the_process_ends_with_its_workers(tmp_path, by_epoch, iteration):
             str(iteration),
         ],
         cwd=tmp_path,
-        env=dict(os.environ, PYTHONPATH=str(folder)),
+        env=dict(os.environ, PYTHONPATH=':'.join(map(str, folders))),
         capture_output=True,
         text=True,
         timeout=120,
