@@ -1,4 +1,4 @@
-"""What runs in the two processes of tests/test_distributed.py.
+"""What runs in the two processes of tests/engine/test_distributed.py.
 
 A module of its own, because started processes import it by name.
 """
@@ -54,14 +54,6 @@ class BackboneWithNeck(torch.nn.Module):
         return self.neck(self.backbone(x))
 
 
-def start_worker(rank, store):
-    torch.set_num_threads(1)
-    dist.init_process_group(
-        'gloo', init_method=f'file://{store}', rank=rank, world_size=2
-    )
-    import inline_mm  # noqa: F401
-
-
 def spread_of_weights(module):
     """Largest difference between the two processes' parameters."""
     flat = torch.cat([p.detach().flatten() for p in module.parameters()])
@@ -96,16 +88,8 @@ def train_two_steps(rank, case):
     )
 
 
-def backbones_worker(rank, folder):
-    start_worker(rank, folder / 'store')
-    results = [train_two_steps(rank, case) for case in CASES]
-    (folder / f'{rank}.json').write_text(json.dumps(results))
-    dist.destroy_process_group()
-
-
-def detector_worker(rank, folder):
+def train_detector(rank):
     """Steps of Mask R-CNN; the images of rank 1 hold no object."""
-    start_worker(rank, folder / 'store')
     import mmdet.models  # noqa: F401
     from mmdet.testing import demo_mm_inputs
     from mmengine.config import Config
@@ -132,9 +116,7 @@ def detector_worker(rank, folder):
         loss.backward()
         optimizer.step()
         use_true_sizes(model)
-    result = dict(loss=loss.item(), spread=spread_of_weights(model.module))
-    (folder / f'{rank}.json').write_text(json.dumps(result))
-    dist.destroy_process_group()
+    return dict(loss=loss.item(), spread=spread_of_weights(model.module))
 
 
 class SumOfSquares(BaseModel):
@@ -159,9 +141,8 @@ class Images(Dataset):
         return dict(inputs=torch.randn(3, 64, 64, generator=generator))
 
 
-def fsdp_worker(rank, folder):
+def train_sharded(rank, folder):
     """Two steps of mmengine's FSDP strategy, without a GPU."""
-    start_worker(rank, folder / 'store')
     from mmengine.runner import FlexibleRunner
     from torch.distributed.fsdp import FullyShardedDataParallel
 
@@ -188,10 +169,25 @@ def fsdp_worker(rank, folder):
     runner.train()
     with FullyShardedDataParallel.summon_full_params(runner.model):
         after = torch.cat([p.flatten() for p in runner.model.parameters()])
-        result = dict(
+        return dict(
             wrapped=isinstance(runner.model, FullyShardedDataParallel),
             moved=(after - before).abs().max().item(),
             spread=spread_of_weights(runner.model),
         )
-    (folder / f'{rank}.json').write_text(json.dumps(result))
+
+
+def worker(rank, folder):
+    """Everything in turn, in one pair of processes; leaves its results."""
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2
+    )
+    import inline_mm  # noqa: F401
+
+    results = dict(
+        backbones=[train_two_steps(rank, case) for case in CASES],
+        detector=train_detector(rank),
+        sharded=train_sharded(rank, folder),
+    )
+    (folder / f'{rank}.json').write_text(json.dumps(results))
     dist.destroy_process_group()

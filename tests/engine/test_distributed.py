@@ -6,18 +6,15 @@ import time
 
 import pytest
 import torch.multiprocessing as mp
-from distributed_workers import (
-    CASES,
-    backbones_worker,
-    detector_worker,
-    fsdp_worker,
-)
+from distributed_workers import CASES, worker
 
 TIMEOUT = 300
 
 
-def run_two_processes(worker, folder):
+@pytest.fixture(scope='module')
+def results(tmp_path_factory):
     """What each process left behind; a hang is ended and fails."""
+    folder = tmp_path_factory.mktemp('distributed')
     context = mp.spawn(worker, (folder,), nprocs=2, join=False)
     deadline = time.monotonic() + TIMEOUT
     # True once both have ended; False also when one of them has.
@@ -31,25 +28,25 @@ def run_two_processes(worker, folder):
     ]
 
 
-def test_ddp_keeps_both_ranks_equal(tmp_path):
+def test_ddp_keeps_both_ranks_equal(results):
     """With and without the search for unused parameters, recomputing blocks,
     freezing stages and leaving outputs away.
     """
-    for results in run_two_processes(backbones_worker, tmp_path):
-        for case, result in zip(CASES, results, strict=True):
+    for rank in results:
+        for case, result in zip(CASES, rank['backbones'], strict=True):
             assert result['spread'] == 0, case
             assert result['moved'] > 0, case
             assert not result['without_gradient'], case
 
 
-def test_a_rank_without_objects_doesnt_hang_the_other(tmp_path):
-    for result in run_two_processes(detector_worker, tmp_path):
-        assert math.isfinite(result['loss'])
-        assert result['spread'] == 0
+def test_a_rank_without_objects_doesnt_hang_the_other(results):
+    for rank in results:
+        assert math.isfinite(rank['detector']['loss'])
+        assert rank['detector']['spread'] == 0
 
 
-def test_fsdp_shards_and_trains_a_backbone(tmp_path):
-    for result in run_two_processes(fsdp_worker, tmp_path):
-        assert result['wrapped']
-        assert result['moved'] > 0
-        assert result['spread'] == 0
+def test_fsdp_shards_and_trains_a_backbone(results):
+    for rank in results:
+        assert rank['sharded']['wrapped']
+        assert rank['sharded']['moved'] > 0
+        assert rank['sharded']['spread'] == 0
