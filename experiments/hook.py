@@ -9,9 +9,5 @@ class FrozenBackboneHook(Hook):
     """Keeps a backbone at the random weights it began with."""
 
     def before_train(self, runner) -> None:
-        """Stops the gradients, after the weights were initialised.
-
-        Args:
-            runner (Runner): the runner of the training.
-        """
+        """Stops the gradients, after the weights were initialised."""
         runner.model.backbone.requires_grad_(False)

@@ -43,11 +43,7 @@ class NonFiniteGuardHook(Hook):
         self._buffers: dict[str, Tensor] = {}
 
     def before_train(self, runner) -> None:
-        """Attaches to the optimizers, and to the model's calls.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Attaches to the optimizers, and to the model's calls."""
         # Not the loader's batch: a preprocessor may change it in place.
         model = bare_model(runner)
         model.register_forward_pre_hook(self._keep_call, with_kwargs=True)
@@ -66,13 +62,7 @@ class NonFiniteGuardHook(Hook):
         self._call = (args, kwargs)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
-        """Keeps what the forward pass may spoil.
-
-        Args:
-            runner (Runner): the runner.
-            batch_idx (int): number of the batch in its epoch.
-            data_batch (dict | None): the batch.
-        """
+        """Keeps what the forward pass may spoil."""
         self._buffers = {
             name: buffer.detach().clone()
             for name, buffer in bare_model(runner).named_buffers()
@@ -83,12 +73,6 @@ class NonFiniteGuardHook(Hook):
         self, runner, batch_idx, data_batch=None, outputs=None
     ) -> None:
         """Looks at the losses where the loss is scaled.
-
-        Args:
-            runner (Runner): the runner.
-            batch_idx (int): number of the batch in its epoch.
-            data_batch (dict | None): the batch.
-            outputs (dict | None): the losses.
 
         Raises:
             RunStoppedError: if one isn't finite in any process.

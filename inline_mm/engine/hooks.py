@@ -61,12 +61,7 @@ class RunRecordHook(Hook):
         return self.backbone_init['text'] if self.backbone_init else 'unknown'
 
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Notes what the file says of its run, and what it fills.
-
-        Args:
-            runner (Runner): the runner.
-            checkpoint (dict): the file's content.
-        """
+        """Notes what the file says of its run, and what it fills."""
         meta = checkpoint.get('meta') or {}
         self.backbone_init = meta.get('backbone_init')
         self._random_state = meta.get('random_state')
@@ -74,11 +69,7 @@ class RunRecordHook(Hook):
         self._matched = _count_matched(bare_model(runner), checkpoint)
 
     def before_train(self, runner) -> None:
-        """Logs the header.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Logs the header."""
         model = bare_model(runner)
         # Counters that don't begin at 0 tell resuming from mere loading.
         if runner.iter == 0 and self._matched:
@@ -105,11 +96,7 @@ class RunRecordHook(Hook):
                 )
 
     def before_train_epoch(self, runner) -> None:
-        """Takes up an interrupted run where it was, once.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Takes up an interrupted run where it was, once."""
         self._skip_batches(runner)
         state, self._random_state = self._random_state, None
         if state is None or runner.iter == 0:
@@ -146,31 +133,15 @@ class RunRecordHook(Hook):
     def after_train_iter(
         self, runner, batch_idx, data_batch=None, outputs=None
     ) -> None:
-        """Counts the batches of the epoch.
-
-        Args:
-            runner (Runner): the runner.
-            batch_idx (int): number of the batch, since a resumption.
-            data_batch (dict | None): the batch.
-            outputs (dict | None): the losses.
-        """
+        """Counts the batches of the epoch."""
         self._seen += 1
 
     def after_train_epoch(self, runner) -> None:
-        """Begins to count anew.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Begins to count anew."""
         self._seen = 0
 
     def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
-        """Adds the record and the random state.
-
-        Args:
-            runner (Runner): the runner.
-            checkpoint (dict): what will be saved.
-        """
+        """Adds the record and the random state."""
         checkpoint['meta']['backbone_init'] = self.backbone_init
         checkpoint['meta']['batch'] = batch_of(runner)
         checkpoint['meta']['train_data'] = self._data

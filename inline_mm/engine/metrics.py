@@ -24,12 +24,7 @@ class DumpSegResults(DumpResults):
     """
 
     def process(self, data_batch: dict, data_samples: Sequence[dict]) -> None:
-        """Keeps the label maps of one batch.
-
-        Args:
-            data_batch (dict): the batch, unused.
-            data_samples (Sequence[dict]): predictions of the batch.
-        """
+        """Keeps the label maps of one batch."""
         dropped = ('seg_logits', 'gt_sem_seg')
         super().process(
             data_batch,

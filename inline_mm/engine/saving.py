@@ -71,9 +71,6 @@ class SafeCheckpointHook(CheckpointHook):
     def before_train(self, runner: Runner) -> None:
         """Makes sure that two checkpoints can be written.
 
-        Args:
-            runner (Runner): the runner.
-
         Raises:
             LaunchError: if not.
         """

@@ -57,11 +57,7 @@ class StopSignalHook(Hook):
         self._previous: dict[int, object] = {}
 
     def before_train(self, runner) -> None:
-        """Starts to listen; only a main thread can.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Starts to listen; only a main thread can."""
         if threading.current_thread() is not threading.main_thread():
             return
         for signum in (signal.SIGINT, signal.SIGTERM):
@@ -86,12 +82,6 @@ class StopSignalHook(Hook):
     ) -> None:
         """Stops if a signal came.
 
-        Args:
-            runner (Runner): the runner.
-            batch_idx (int): number of the batch in its epoch.
-            data_batch (dict | None): the batch.
-            outputs (dict | None): the losses.
-
         Raises:
             RunStoppedError: after the state was saved.
         """
@@ -102,10 +92,6 @@ class StopSignalHook(Hook):
 
     def after_val_epoch(self, runner, metrics=None) -> None:
         """Stops after a validation if a signal came.
-
-        Args:
-            runner (Runner): the runner.
-            metrics (dict | None): what was measured.
 
         Raises:
             RunStoppedError: after the state was saved.
@@ -127,11 +113,7 @@ class StopSignalHook(Hook):
         )
 
     def after_train(self, runner) -> None:
-        """Leaves signals to whom they were before.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Leaves signals to whom they were before."""
         for signum, handler in self._previous.items():
             # None stands for a handler that Python did not install.
             signal.signal(signum, handler or signal.SIG_DFL)

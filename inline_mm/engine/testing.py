@@ -45,10 +45,6 @@ class CompleteWeightsHook(Hook):
     def after_load_checkpoint(self, runner, checkpoint: dict) -> None:
         """Compares names and shapes.
 
-        Args:
-            runner (Runner): the runner of the test.
-            checkpoint (dict): the file's content.
-
         Raises:
             LaunchError: if tensors of the model are missing or differ.
         """

@@ -25,11 +25,7 @@ class TrueSizeHook(Hook):
     """
 
     def before_run(self, runner) -> None:
-        """Attaches to the runner's model.
-
-        Args:
-            runner (Runner): the runner.
-        """
+        """Attaches to the runner's model."""
         use_true_sizes(runner.model)
         runner.logger.info('the backbone sees images without their padding')
 
