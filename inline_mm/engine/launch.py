@@ -95,6 +95,9 @@ def one_sentence_errors(tool: str) -> Iterator[None]:
     Args:
         tool (str): name of the running tool, put before the sentence.
     """
+    # The hosts print; what they printed comes before our last sentence, also
+    # where stdout is a file or a pipe.
+    sys.stdout.reconfigure(line_buffering=True)
     try:
         yield
     except FileNotFoundError as error:
