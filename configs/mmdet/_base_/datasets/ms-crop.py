@@ -4,11 +4,7 @@ short_sides = [(side, 1333) for side in range(480, 801, 32)]
 ms_crop = dict(
     type='RandomChoice',
     transforms=[
-        [
-            dict(
-                type='RandomChoiceResize', scales=short_sides, keep_ratio=True
-            )
-        ],
+        [dict(type='RandomChoiceResize', scales=short_sides, keep_ratio=True)],
         [
             dict(
                 type='RandomChoiceResize',
