@@ -14,6 +14,7 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.registry import DATASETS
 from PIL import Image
+from tiny import DATA
 
 from inline_mm.data_check import check_data
 from inline_mm.data_check.config import transforms
@@ -29,7 +30,10 @@ OWN = {
     'cascade': CASCADE,
     'upernet': 'upernet_inline-swin-t_8xb2-160k_own-512x512',
     'fpn': 'fpn_inline-pvt-t_8xb4-40k_own-512x512',
+    'faster': 'faster-rcnn_inline-swin-t_fpn_ms-crop-1x_own',
+    'faster-voc': 'faster-rcnn_inline-swin-t_fpn_ms-crop-1x_own-voc',
 }
+CELLS = DATA / 'bccd'  # blood cells, in the forms of COCO and of VOC
 
 
 def write_coco(root: Path) -> None:
@@ -105,11 +109,26 @@ def point_to(cfg: Config, root: Path) -> Config:
             dataset.reduce_zero_label = True
     if cfg.default_scope == 'mmdet':
         for evaluator in (cfg.val_evaluator, cfg.test_evaluator):
-            evaluator.ann_file = f'{root}/val.json'
+            if evaluator.type == 'CocoMetric':
+                evaluator.ann_file = f'{root}/val.json'
     else:
         for name in ('decode_head', 'auxiliary_head'):
             if name in cfg.model:
                 cfg.model[name].num_classes = 4
+    return cfg
+
+
+def load_cells(kind: str) -> Config:
+    """The shipped own-data config of a kind, for the bundled cells."""
+    cfg = point_to(copy.deepcopy(_read(kind)), CELLS)
+    for split in ('train', 'val', 'test'):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        dataset.metainfo.classes = ('RBC', 'WBC', 'Platelets')
+        if dataset.type == 'CocoDataset':
+            dataset.data_prefix.img = 'JPEGImages/'
+    for part in (cfg.model, cfg.model.get('roi_head', {})):
+        if 'bbox_head' in part:
+            part.bbox_head.num_classes = 3
     return cfg
 
 
@@ -127,17 +146,19 @@ def shrink(cfg: Config) -> Config:
     backbone.arch = dict(arch, pretrain_img_size=224)
     channels = [16, 32, 64, 128]
     if 'neck' in cfg.model:
-        cfg.model.neck.in_channels = channels
+        maps = len(cfg.model.neck.in_channels)
+        cfg.model.neck.in_channels = channels[-maps:]
     if heads is not None:
         for head in _listed(heads.bbox_head):
             head.fc_out_channels = 32
-        heads.mask_head.num_convs = 1
+        if 'mask_head' in heads:
+            heads.mask_head.num_convs = 1
         for stage in _listed(cfg.model.train_cfg.rcnn):
             stage.sampler.num = 16
         cfg.model.train_cfg.rpn_proposal.max_per_img = 32
         cfg.model.test_cfg.rpn.max_per_img = 32
         cfg.model.test_cfg.rcnn.max_per_img = 5
-    elif backbone.type == 'InLineSwin':
+    elif 'auxiliary_head' in cfg.model:
         cfg.model.decode_head.update(in_channels=channels, channels=16)
         cfg.model.auxiliary_head.update(in_channels=64, channels=16)
     if cfg.default_scope == 'mmseg':

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 DATA = Path(__file__).parent / 'data'
 COCO = DATA / 'coco'
 ADE = DATA / 'ade'
+CELLS = DATA / 'bccd'
 SPLITS = ('train2017', 'val2017')
 # CC BY, CC BY-SA, no known copyright restrictions.
 ALLOWED_LICENCES = {4, 5, 7}
@@ -95,10 +97,37 @@ def test_ade_pairs():
         assert len(values) > 5
 
 
+@pytest.mark.parametrize('split', ['train', 'val'])
+def test_cells_are_the_same_in_both_forms(split):
+    content = json.loads((CELLS / f'{split}.json').read_text())
+    names = {entry['id']: entry['name'] for entry in content['categories']}
+    stems = (CELLS / f'ImageSets/Main/{split}.txt').read_text().split()
+    assert [Path(i['file_name']).stem for i in content['images']] == stems
+    for image in content['images']:
+        with Image.open(CELLS / 'JPEGImages' / image['file_name']) as file:
+            assert file.size == (image['width'], image['height'])
+        stem = Path(image['file_name']).stem
+        tree = ElementTree.parse(CELLS / f'Annotations/{stem}.xml')
+        boxes = []
+        for node in tree.iter('object'):
+            corners = 'xmin', 'ymin', 'xmax', 'ymax'
+            left, top, right, low = (
+                int(node.find(f'bndbox/{corner}').text) for corner in corners
+            )
+            box = [left - 1, top - 1, right - left, low - top]
+            boxes.append((node.find('name').text, box))
+        assert boxes == [
+            (names[a['category_id']], a['bbox'])
+            for a in content['annotations']
+            if a['image_id'] == image['id']
+        ]
+    assert (CELLS / 'LICENSE').is_file()
+
+
 def test_images_stay_small():
     size = sum(
         p.stat().st_size
-        for folder in (COCO, ADE)
+        for folder in (COCO, ADE, CELLS)
         for p in folder.rglob('*')
         if p.is_file()
     )

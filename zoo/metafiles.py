@@ -21,6 +21,7 @@ DATA = dict(mmdet='COCO', mmseg='ADE20K', mmpretrain='ImageNet-1K')
 METHODS = {
     'mask-rcnn': 'Mask R-CNN',
     'cascade-mask-rcnn': 'Cascade Mask R-CNN',
+    'faster-rcnn': 'Faster R-CNN',
     'retinanet': 'RetinaNet',
     'dino-4scale': 'DINO',
     'fpn': 'Semantic FPN',

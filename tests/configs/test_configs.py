@@ -62,8 +62,9 @@ def test_arguments_of_the_recipe(built):
     name, cfg, model = built
     family, size = family_and_size(name)
     algorithm = name.split('_')[0]
-    lr, decay, batch = OPTIMISATION.get(
-        f'{algorithm}_inline-{family}', OPTIMISATION[algorithm]
+    lr, decay, batch = (
+        OPTIMISATION.get(f'{algorithm}_inline-{family}')
+        or OPTIMISATION[algorithm]
     )
     backbone = cfg.model.backbone
     assert backbone.arch == SIZES[size]
