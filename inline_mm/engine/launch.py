@@ -26,6 +26,7 @@ from mmengine.runner import Runner
 from ..checkpoint import CheckpointError
 from ..data_check import DataError
 from ..errors import LaunchError, RunStoppedError
+from .config_keys import check_keys
 from .guard import NonFiniteGuardHook
 from .hooks import RunRecordHook
 from .saving import SafeCheckpointHook
@@ -176,8 +177,9 @@ def read_config(config: str, options: dict | None = None) -> Config:
         Config: the config.
 
     Raises:
-        LaunchError: if there is no such config, it is none of a host, or the
-            host is not installed.
+        LaunchError: if there is no such config, it has keys of an older
+            version or misspelt ones, it is none of a host, or the host is
+            not installed.
     """
     try:
         cfg = Config.fromfile(find_config(config))
@@ -189,6 +191,7 @@ def read_config(config: str, options: dict | None = None) -> Config:
         raise LaunchError(
             f'--cfg-options do not fit {config}: {error.args[0]}'
         ) from None
+    check_keys(cfg, options)
     scope = cfg.get('default_scope')
     if scope not in HOSTS:
         raise LaunchError(
