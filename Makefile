@@ -3,13 +3,16 @@
 #
 #   make env PYTHON=python3.12                            another interpreter
 #   make env TORCH="torch==2.9.1 torchvision==0.24.1"     another torch
+#   make env HOSTS=upstream    the upstream hosts, in .venv-upstream (test too)
 #   make test ARGS="-k pvt"                               more for pytest
 
 PYTHON ?= python3
 TORCH ?=
+HOSTS ?= onedl
 ARGS ?=
 
-PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2
+VENV = $(if $(filter upstream,$(HOSTS)),.venv-upstream,.venv)
+PYTEST = OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
 SOURCES = inline_mm benchmarks experiments zoo configs tools tests setup.py
 
 .PHONY: env demo experiment ablations test test-all lint
@@ -18,16 +21,16 @@ env:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not there:" \
 	  "name a Python 3.10 to 3.12, as in 'make env PYTHON=python3.12'" >&2; \
 	  exit 1; }
-	@$(PYTHON) tools/setup_env.py --torch '$(TORCH)'
+	@$(PYTHON) tools/setup_env.py --hosts '$(HOSTS)' --torch '$(TORCH)'
 
 demo: env
-	.venv/bin/python -m experiments.demo
+	$(VENV)/bin/python -m experiments.demo
 
 experiment: env
-	.venv/bin/python -m experiments comparison
+	$(VENV)/bin/python -m experiments comparison
 
 ablations: env
-	.venv/bin/python -m experiments ablations
+	$(VENV)/bin/python -m experiments ablations
 
 test: env
 	$(PYTEST) -m 'not heavy' $(ARGS)
@@ -36,5 +39,5 @@ test-all: env
 	$(PYTEST) $(ARGS)
 
 lint: env
-	.venv/bin/ruff check $(SOURCES)
-	.venv/bin/ruff format --check $(SOURCES)
+	$(VENV)/bin/ruff check $(SOURCES)
+	$(VENV)/bin/ruff format --check $(SOURCES)

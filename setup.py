@@ -90,7 +90,8 @@ setup(
     # environment that has them (from either line) is left as it is.
     install_requires=read_requirements('runtime'),
     extras_require={
-        name: read_requirements(name) for name in ('mm', 'tests', 'export')
+        name: read_requirements(name)
+        for name in ('mm', 'mm-upstream', 'tests', 'export')
     },
     cmdclass={'build_py': BuildPyWithMim},
     zip_safe=False,

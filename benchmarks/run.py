@@ -208,7 +208,7 @@ def time_case(
     """
     inputs = make_inputs(kind, case, options.device)
     steps = {}
-    torch.compiler.reset()
+    torch._dynamo.reset()
     for name, model in models.items():
         say(f'{name}: warm-up')
         runnable = compiled(model) if options.compile else model

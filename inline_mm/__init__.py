@@ -19,9 +19,9 @@ from mmengine.utils import digit_version
 from .version import __version__
 
 _MINIMUM = (
-    ('torch', torch.__version__, '2.4.0'),
-    ('mmengine', mmengine.__version__, '0.10.0'),
-    ('mmcv', mmcv.__version__, '2.0.0'),
+    ('torch', torch.__version__, '2.1.0'),
+    ('mmengine', mmengine.__version__, '0.10.4'),
+    ('mmcv', mmcv.__version__, '2.1.0'),
 )
 for _name, _found, _wanted in _MINIMUM:
     if digit_version(_found) < digit_version(_wanted):

@@ -164,28 +164,32 @@ def test_installing_beside_the_hosts_changes_nothing_else(wheel):
     assert re.search(r'Would install inline.mm-0\.1\.0$', out, re.M), out
 
 
-def test_constraints_are_a_set_that_the_extras_allow():
-    pins = read_requirements('constraints')
+@pytest.mark.parametrize(
+    ('suffix', 'extras'),
+    [('', ('mm', 'tests', 'export')), ('-upstream', ('mm', 'tests'))],
+)
+def test_constraints_are_a_set_that_the_extras_allow(suffix, extras):
+    pins = read_requirements(f'constraints{suffix}')
     exact = {pin.name: str(pin.specifier).removeprefix('==') for pin in pins}
     for pin in pins:
         assert str(pin.specifier).startswith('=='), pin
-    for extra in ('mm', 'tests', 'export'):
-        for requirement in read_requirements(extra):
+    for extra in extras:
+        name = f'mm{suffix}' if extra == 'mm' else extra
+        for requirement in read_requirements(name):
             if requirement.name != 'torchvision':
                 assert exact[requirement.name] in requirement.specifier
 
 
 def test_versions_written_twice_agree():
-    pins = {pin.name: pin for pin in read_requirements('constraints')}
-    version = constant('_setup_common', 'MMCV_VERSION')
-    assert pins['onedl-mmcv'].specifier == f'=={version}'
-    default = constant('_setup_common', 'DEFAULT_TORCH')
-    assert constant('check_env', 'TORCH') == default
-
-
-def constant(tool, name):
-    text = (ROOT / 'tools' / f'{tool}.py').read_text()
-    return re.search(rf"^{name} = '(.+?)'", text, re.M).group(1)
+    common = (ROOT / 'tools' / '_setup_common.py').read_text()
+    for name in ('onedl-mmcv', 'mmcv'):
+        version = re.search(rf"'{name}',\s+'([\d.]+)'", common).group(1)
+        suffix = '' if name == 'onedl-mmcv' else '-upstream'
+        pins = {p.name: p for p in read_requirements(f'constraints{suffix}')}
+        assert pins[name].specifier == f'=={version}'
+    check = (ROOT / 'tools' / 'check_env.py').read_text()
+    torch = re.search(r"^TORCH = '(.+?)'", check, re.M).group(1)
+    assert f"'{torch}'" in common
 
 
 def read_requirements(name):

@@ -159,6 +159,14 @@ def test_real_steps_depend_on_torch_where_they_must(setup_env, venv):
     assert changed == {'torch', 'mmcv', 'packages', 'check'}
 
 
+def test_upstream_gets_packages_of_its_own(setup_env, venv):
+    steps = setup_env.Environment(venv, '', 'upstream').steps()
+    provides = {step.name: step.provides for step in steps}
+    assert provides['mmcv'][0] == 'mmcv-*.dist-info'
+    assert 'mmsegmentation-*.dist-info' in provides['packages']
+    assert not [p for ps in provides.values() for p in ps if 'onedl' in p]
+
+
 @pytest.mark.parametrize('name', ['setup_env', 'build_mmcv'])
 def test_help(name):
     result = run_tool(name, '--help')
@@ -170,7 +178,7 @@ def test_help(name):
 def test_wrong_python_is_refused(common, monkeypatch, version):
     monkeypatch.setattr(sys, 'version_info', version)
     with pytest.raises(common.SetupError, match=r'3\.10 to 3\.12 is needed'):
-        common.check_python()
+        common.check_python(12)
 
 
 def test_too_little_disk_is_refused(common, monkeypatch, tmp_path):
@@ -312,4 +320,5 @@ def test_upstream_mmcv_is_not_built_over(build_mmcv, monkeypatch):
         lambda: [types.SimpleNamespace(metadata=name) for name in names],
     )
     with pytest.raises(build_mmcv.SetupError, match='pip uninstall mmcv'):
-        build_mmcv.check_host()
+        build_mmcv.check_host(build_mmcv.HOSTS['onedl'])
+    build_mmcv.check_host(build_mmcv.HOSTS['upstream'])

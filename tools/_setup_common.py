@@ -18,8 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-DEFAULT_TORCH = 'torch==2.10.0 torchvision==0.25.0'
-MMCV_VERSION = '2.3.6'
 GIGABYTES = 9
 PIP = [sys.executable, '-m', 'pip', '--disable-pip-version-check']
 PROBE = """#include <Python.h>
@@ -33,6 +31,46 @@ int main() { return std::optional<int>(0).value(); }
 
 class SetupError(Exception):
     """A failure the user can mend; the text says how."""
+
+
+class Hosts(NamedTuple):
+    """A line of the OpenMMLab packages that the project is tested with."""
+
+    torch: str  # pip's arguments that choose the tested torch
+    mmcv: str  # its distribution of mmcv
+    mmcv_version: str
+    setuptools: str  # what builds that
+    others: tuple  # distributions of mmcv that own the same import name
+    venv: str  # folder of its environment in a clone
+    suffix: str  # of its files in requirements/
+    groups: tuple  # files of requirements/ without that suffix
+    newest: int  # minor version of Python that has wheels of that torch
+
+
+HOSTS = {
+    'onedl': Hosts(
+        'torch==2.10.0 torchvision==0.25.0',
+        'onedl-mmcv',
+        '2.3.6',
+        'setuptools>=80',
+        ('mmcv', 'mmcv-full', 'mmcv-lite'),
+        '.venv',
+        '',
+        ('runtime', 'tests', 'export'),
+        12,
+    ),
+    'upstream': Hosts(
+        'torch==2.1.2 torchvision==0.16.2',
+        'mmcv',
+        '2.1.0',
+        'setuptools<81',  # the last with pkg_resources
+        ('onedl-mmcv', 'mmcv-full', 'mmcv-lite'),
+        '.venv-upstream',
+        '-upstream',
+        ('runtime', 'tests'),  # its torch is too old for the export
+        11,
+    ),
+}
 
 
 class Step(NamedTuple):
@@ -190,13 +228,13 @@ def check_compiler():
         )
 
 
-def check_python():
-    if not (3, 10) <= sys.version_info[:2] <= (3, 12):
-        names = [f'python3.{minor}' for minor in (12, 11, 10)]
+def check_python(newest):
+    if not (3, 10) <= sys.version_info[:2] <= (3, newest):
+        names = [f'python3.{minor}' for minor in range(newest, 9, -1)]
         found = [name for name in names if shutil.which(name)]
         raise SetupError(
-            'Python {}.{} runs this; 3.10 to 3.12 is needed: '.format(
-                *sys.version_info
+            'Python {}.{} runs this; 3.10 to 3.{} is needed: '.format(
+                *sys.version_info[:2], newest
             )
             + f'make env PYTHON={(found or names)[0]}'
         )
@@ -218,18 +256,18 @@ def check_disk(folder, gigabytes):
         )
 
 
-def check_torch(arguments):
+def check_torch(arguments, default):
     names = {re.split(r'[=<>!~\[ ]', part)[0] for part in arguments}
     if not {'torch', 'torchvision'} <= names:
         raise SetupError(
             f'TORCH is {shlex.join(arguments)!r}; it must name torch and '
-            f'torchvision, for example TORCH="{DEFAULT_TORCH}"'
+            f'torchvision, for example TORCH="{default}"'
         )
 
 
-def create(venv):
+def create(venv, newest):
     """Makes the environment, where everything that it needs is there."""
-    check_python()
+    check_python(newest)
     check_compiler()
     check_disk(venv.parent, GIGABYTES)
     say(f'creating {venv}: a few seconds')

@@ -1,8 +1,9 @@
-"""Builds and installs onedl-mmcv with compiled operators.
+"""Builds and installs mmcv with compiled operators.
 
-    python tools/build_mmcv.py            # into the Python that runs it
+    python tools/build_mmcv.py                   # into the Python that runs it
+    python tools/build_mmcv.py --hosts upstream  # mmcv, not onedl-mmcv
 
-torch must be there already. The package index has onedl-mmcv as sources:
+torch must be there already. The package index has mmcv as sources:
 78 small C++ files, each of which reads all of torch's headers, so that the
 plain build takes half an hour on 2 cores. Here they are grouped into a few
 units first, which takes 2 minutes; if that fails, the plain build follows.
@@ -21,7 +22,7 @@ import tempfile
 from pathlib import Path
 
 from _setup_common import (
-    MMCV_VERSION,
+    HOSTS,
     PIP,
     SetupError,
     check_compiler,
@@ -30,7 +31,6 @@ from _setup_common import (
     say,
 )
 
-UPSTREAM = ('mmcv', 'mmcv-full', 'mmcv-lite')
 # The last files of each unit, relative to csrc/pytorch. These define helpers
 # (PreCalc, add) or macros (min, max) that clash within one unit.
 LAST_IN_UNIT = (
@@ -112,7 +112,7 @@ def unit_cost(unit):
 
 
 def build_wheel(work, log, cuda, grouped):
-    """Builds the wheel of onedl-mmcv.
+    """Builds the wheel of mmcv.
 
     Args:
         work (Path): Folder for archive, sources and wheel.
@@ -139,13 +139,14 @@ def build_wheel(work, log, cuda, grouped):
         env['CUDA_VISIBLE_DEVICES'] = ''
     flags = ['--verbose', '--no-deps', '--no-build-isolation']
     run([*PIP, 'wheel', *flags, '-w', work, source], log, env)
-    return next(work.glob('onedl_mmcv-*.whl'))
+    return next(work.glob('*mmcv-*.whl'))
 
 
-def build(work, log, constraint):
-    """Builds and installs onedl-mmcv into the running Python.
+def build(hosts, work, log, constraint):
+    """Builds and installs mmcv into the running Python.
 
     Args:
+        hosts (Hosts): The line whose mmcv it is.
         work (Path): Folder for archive, sources and wheel.
         log (Path): File that gets the output of pip and the compilers.
         constraint (Path, optional): pip's constraints file.
@@ -157,9 +158,9 @@ def build(work, log, constraint):
     minutes = 'about 15 min or more' if cuda else 'about 2 min on 2 cores'
     kind = 'CUDA and CPU' if cuda else 'CPU'
     say(f'    mmcv operators for {kind}: {reason}; {minutes}')
-    run([*install, 'setuptools>=80', 'wheel', 'ninja', 'packaging'], log)
-    flags = ['--no-deps', '--no-build-isolation', '--no-binary=onedl-mmcv']
-    spec = f'onedl-mmcv=={MMCV_VERSION}'
+    run([*install, hosts.setuptools, 'wheel', 'ninja', 'packaging'], log)
+    flags = ['--no-deps', '--no-build-isolation', f'--no-binary={hosts.mmcv}']
+    spec = f'{hosts.mmcv}=={hosts.mmcv_version}'
     run([*PIP, 'download', *flags, '-d', work, spec], log)
     try:
         wheel = build_wheel(work, log, cuda, grouped=True)
@@ -175,8 +176,11 @@ def build(work, log, constraint):
     run([sys.executable, '-c', 'import mmcv.ops'], log)
 
 
-def check_host():
-    """Checks for torch, and that upstream's mmcv is not in the way.
+def check_host(hosts):
+    """Checks for torch, and that no other mmcv is in the way.
+
+    Args:
+        hosts (Hosts): The line whose mmcv is wanted.
 
     Raises:
         SetupError: The operators cannot be built here.
@@ -190,11 +194,11 @@ def check_host():
             f'torch is not installed in {sys.prefix}: install it first, '
             "with torchvision, for example 'pip install torch torchvision'"
         )
-    clash = sorted(installed.intersection(UPSTREAM))
+    clash = sorted(installed.intersection(hosts.others))
     if clash:
         raise SetupError(
             f'{clash[0]} is installed, which owns the same import name as '
-            f"onedl-mmcv: remove it first ('pip uninstall {clash[0]}')"
+            f"{hosts.mmcv}: remove it first ('pip uninstall {clash[0]}')"
         )
 
 
@@ -205,8 +209,14 @@ def operators_load():
 
 def parse_args():
     parser = argparse.ArgumentParser(
-        description='Build and install onedl-mmcv with compiled operators '
+        description='Build and install mmcv with compiled operators '
         f'into the Python that runs this ({sys.prefix}).'
+    )
+    parser.add_argument(
+        '--hosts',
+        choices=HOSTS,
+        default='onedl',
+        help='line of OpenMMLab whose mmcv is built (default: %(default)s)',
     )
     parser.add_argument(
         '--force',
@@ -228,22 +238,26 @@ def parse_args():
 
 def main():
     args = parse_args()
+    hosts = HOSTS[args.hosts]
     interrupt_on_sigterm()
     try:
-        check_host()
+        check_host(hosts)
         if not args.force and operators_load():
             say('mmcv has working operators; --force builds them again')
             return 0
         check_compiler()
         with tempfile.TemporaryDirectory(prefix='build_mmcv_') as work:
-            build(Path(work), args.log.resolve(), args.constraint)
+            build(hosts, Path(work), args.log.resolve(), args.constraint)
     except SetupError as error:
         print(f'build_mmcv: {error}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print('build_mmcv: interrupted; nothing was kept', file=sys.stderr)
         return 130
-    say(f'    onedl-mmcv {MMCV_VERSION} is installed with its operators')
+    say(
+        f'    {hosts.mmcv} {hosts.mmcv_version} is installed with its '
+        'operators'
+    )
     return 0
 
 

@@ -1,11 +1,12 @@
 """Creates or completes the project's environment: what `make env` runs.
 
     python tools/setup_env.py                      # .venv, the tested torch
+    python tools/setup_env.py --hosts upstream     # .venv-upstream
     python tools/setup_env.py --torch "torch==2.9.1 torchvision==0.24.1"
 
-Each step leaves a stamp in .venv/.setup with a hash of what it installs, so
-an interrupted run goes on where it stopped and a finished one returns at
-once. Standard library only.
+Each step leaves a stamp in its .setup folder with a hash of what it
+installs, so an interrupted run goes on where it stopped and a finished one
+returns at once. Standard library only.
 """
 
 import argparse
@@ -19,9 +20,8 @@ import time
 from pathlib import Path
 
 from _setup_common import (
-    DEFAULT_TORCH,
     GIGABYTES,
-    MMCV_VERSION,
+    HOSTS,
     PIP,
     SetupError,
     Step,
@@ -40,8 +40,6 @@ from _setup_common import (
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / 'requirements'
-CONSTRAINTS = REQUIREMENTS / 'constraints.txt'
-GROUPS = ('runtime', 'mm', 'tests', 'export')
 TOOLS = ('pip', 'setuptools', 'wheel', 'ninja', 'packaging')
 
 
@@ -52,30 +50,37 @@ class Environment:
         venv (Path): Its folder.
         torch (str): pip's arguments that choose torch and torchvision, or ''
             for the ones chosen before (at first the tested ones).
+        name (str): Key in ``HOSTS`` of the line that it gets.
     """
 
-    def __init__(self, venv, torch):
+    def __init__(self, venv, torch, name='onedl'):
         self.venv = venv
+        self.name = name
+        self.hosts = hosts = HOSTS[name]
+        self.constraints = REQUIREMENTS / f'constraints{hosts.suffix}.txt'
+        groups = [*hosts.groups, f'mm{hosts.suffix}']
+        self.files = [REQUIREMENTS / f'{group}.txt' for group in groups]
         self.state = venv / '.setup'
         self.state.mkdir(exist_ok=True)
         self.log = self.state / 'setup.log'
         self.site = next(venv.glob('lib/python3.*/site-packages'))
         chosen = self.state / 'torch.txt'
         if not torch:
-            torch = chosen.read_text() if chosen.exists() else DEFAULT_TORCH
+            torch = chosen.read_text() if chosen.exists() else hosts.torch
         self.torch = shlex.split(torch)
-        check_torch(self.torch)
+        check_torch(self.torch, hosts.torch)
         write_whole(chosen, torch)
         self.pip = [*PIP, 'install', '--progress-bar=off']
-        self.constrained = [*self.pip, '-c', CONSTRAINTS]
+        self.constrained = [*self.pip, '-c', self.constraints]
 
     def steps(self):
         """Lists all steps in order."""
-        constraints = CONSTRAINTS.read_text()
-        packages = [read_text(REQUIREMENTS / f'{n}.txt') for n in GROUPS]
+        constraints = self.constraints.read_text()
+        packages = [path.read_text() for path in self.files]
         names = re.findall(r'^[a-z][\w-]*', '\n'.join(packages), re.M)
         torch = shlex.join(self.torch)
-        mmcv = [MMCV_VERSION, torch]
+        version = self.hosts.mmcv_version
+        mmcv = [version, torch]
         project = [str(ROOT)] + [
             read_text(ROOT / name)
             for name in ('setup.py', 'pyproject.toml', 'inline_mm/version.py')
@@ -98,9 +103,9 @@ class Environment:
             ),
             Step(
                 'mmcv',
-                f'onedl-mmcv {MMCV_VERSION}: compiles its operators',
+                f'{self.hosts.mmcv} {version}: compiles its operators',
                 mmcv,
-                [*dist_patterns(['onedl-mmcv']), 'mmcv/_ext*.so'],
+                [*dist_patterns([self.hosts.mmcv]), 'mmcv/_ext*.so'],
                 self.install_mmcv,
             ),
             Step(
@@ -216,15 +221,15 @@ class Environment:
 
     def install_mmcv(self):
         script = ROOT / 'tools' / 'build_mmcv.py'
-        flags = ['--force', '--log', self.log, '--constraint', CONSTRAINTS]
+        flags = ['--force', '--log', self.log, '--hosts', self.name]
+        flags += ['--constraint', self.constraints]
         with started([sys.executable, script, *flags]) as process:
             process.wait()
         if process.returncode:
             raise SetupError('mmcv could not be built, see above')
 
     def install_packages(self):
-        files = [REQUIREMENTS / f'{name}.txt' for name in GROUPS]
-        listed = [part for path in files for part in ('-r', path)]
+        listed = [part for path in self.files for part in ('-r', path)]
         run([*self.constrained, '--no-build-isolation', *listed], self.log)
 
     def install_project(self):
@@ -243,11 +248,12 @@ def dist_patterns(names):
     return [f'{name.replace("-", "_")}-*.dist-info' for name in names]
 
 
-def enter(venv):
+def enter(venv, newest):
     """Creates the environment if need be, and goes on in its Python.
 
     Args:
         venv (Path): Its folder.
+        newest (int): Minor version of the newest Python that fits.
     """
     python, created = venv / 'bin' / 'python', venv / '.setup' / 'created'
     if python.is_symlink() and not python.exists():
@@ -257,7 +263,7 @@ def enter(venv):
         )
     with locked(Path(__file__)):
         if not (python.exists() and created.exists()):
-            create(venv)
+            create(venv, newest)
             created.parent.mkdir(exist_ok=True)
             created.touch()
     if Path(sys.prefix).resolve() != venv:
@@ -270,16 +276,23 @@ def parse_args():
         description='Create or complete the environment of the project.'
     )
     parser.add_argument(
+        '--hosts',
+        choices=HOSTS,
+        default='onedl',
+        help='line of OpenMMLab (default: %(default)s)',
+    )
+    parser.add_argument(
         '--venv',
         type=Path,
-        default=ROOT / '.venv',
-        help='folder of the environment (default: %(default)s)',
+        help='folder of the environment (default: '
+        + ', '.join(f'{h.venv} for {name}' for name, h in HOSTS.items())
+        + ')',
     )
     parser.add_argument(
         '--torch',
         default='',
-        help="what to give pip for torch and torchvision (default: '"
-        f"{DEFAULT_TORCH}', or what an earlier run was given)",
+        help='what to give pip for torch and torchvision (default: the '
+        'tested ones, or what an earlier run was given)',
     )
     return parser.parse_args()
 
@@ -290,11 +303,12 @@ def main():
     # pip would take what it finds there for installed.
     os.environ.pop('PYTHONPATH', None)
     os.environ['PYTHONNOUSERSITE'] = '1'
-    venv = args.venv.resolve()
+    hosts = HOSTS[args.hosts]
+    venv = (args.venv or ROOT / hosts.venv).resolve()
     try:
-        enter(venv)
+        enter(venv, hosts.newest)
         with locked(Path(__file__)):
-            Environment(venv, args.torch).complete()
+            Environment(venv, args.torch, args.hosts).complete()
     except SetupError as error:
         print(f'setup_env: {error}', file=sys.stderr)
         return 1

@@ -86,7 +86,7 @@ def unpickle(path: Path, mmap: bool = False) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             content = torch.load(
-                path,
+                str(path),  # torch 2.1 maps no other
                 map_location='cpu',
                 pickle_module=unpickling,
                 weights_only=False,

@@ -87,15 +87,17 @@ def count(cfg: Config, shape: tuple[int, int] | None = None) -> dict:
 @contextmanager
 def _surroundings(cfg: Config) -> Iterator[None]:
     """The config's scope; random state and settings as they were after."""
-    fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
         scope = cfg.get('default_scope') or 'mmengine'
         stack.enter_context(DefaultScope.overwrite_default_scope(scope))
         stack.enter_context(torch.random.fork_rng(devices=[]))
         stack.enter_context(torch.no_grad())
-        # One operator without a formula, instead of products.
-        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)
+        # One operator without a formula, instead of products. torch before
+        # 2.3 has no switch: there nn.MultiheadAttention counts as nothing.
+        if hasattr(torch.backends, 'mha'):
+            fast = torch.backends.mha.get_fastpath_enabled()
+            stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+            torch.backends.mha.set_fastpath_enabled(False)
         yield
 
 

@@ -12,6 +12,7 @@ import traceback
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -203,6 +204,12 @@ def read_config(config: str, options: dict | None = None) -> Config:
             f'{config} needs {scope}, which is not installed; `make env` '
             'installs it'
         )
+    try:
+        import_module(scope)
+    except AssertionError as error:  # it doesn't go with this mmcv
+        raise LaunchError(
+            f'{scope} refuses what it was installed with: {error}'
+        ) from None
     return cfg
 
 

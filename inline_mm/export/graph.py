@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+import torch.export
 from mmengine.logging import MMLogger
 from torch import nn
-from torch.export import Dim
 
 from ..errors import LaunchError
 from .parts import ExportPart
@@ -40,13 +40,13 @@ def trace(
         LaunchError: if torch can't export it.
     """
     images = torch.randn(2, _channels(part), *(fixed or EXAMPLE))
-    free = [0] if fixed else [0, 2, 3]
+    free = dict.fromkeys([0] if fixed else [0, 2, 3], torch.export.Dim.DYNAMIC)
     try:
         with quiet(), torch.no_grad():
             program = torch.export.export(
                 part,
                 (images,),
-                dynamic_shapes=(dict.fromkeys(free, Dim.DYNAMIC),),
+                dynamic_shapes=(free,),
                 strict=False,
                 # What holds at this size and not at others would be refused;
                 # the check of the file finds out whether it matters.

@@ -9,8 +9,11 @@ import json
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 
+import torch
+import torch.export
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, MODELS, init_default_scope
@@ -115,6 +118,13 @@ def export_onnx(
 
 
 def _check(out: str | Path) -> Path:
+    # Sizes stay free with the help of this; it came after dynamic shapes.
+    wanted = 'prefer_deferred_runtime_asserts_over_guards'
+    if wanted not in signature(torch.export.export).parameters:
+        raise LaunchError(
+            f'the exporter of torch {torch.__version__} is too old; torch '
+            '2.10 was tried: export there, from the same checkpoint'
+        )
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise LaunchError(

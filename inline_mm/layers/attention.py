@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..compat import is_compiling
 from ..ops import (
     divide_attention,
     fold_inline_attention,
@@ -223,7 +224,7 @@ class InLineAttention(nn.Module):
         del values  # the largest part of an inference's peak
         if local is None:
             out = x @ matrix
-        elif torch.compiler.is_compiling():
+        elif is_compiling():
             # Compilers can't replay a write into a view of the convolution.
             out = torch.baddbmm(local, x, matrix)
         else:

@@ -6,6 +6,7 @@ from mmcv.cnn.bricks.transformer import FFN
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ..compat import is_compiling, is_cpu_autocast_enabled
 from ..ops import feed_forward_in_chunks
 
 # Hidden values of a chunk, which so stays in a core's cache, and from how
@@ -105,11 +106,7 @@ class Block(nn.Module):
         a whole. A compiler would unroll the loop.
         """
         hidden = x.shape[0] * x.shape[1] * self.ffn.feedforward_channels
-        if (
-            torch.compiler.is_compiling()
-            or x.device.type != 'cpu'
-            or hidden <= CHUNK_FROM
-        ):
+        if is_compiling() or x.device.type != 'cpu' or hidden <= CHUNK_FROM:
             return False
         if not torch.is_grad_enabled():
             # Dropped paths are drawn per sample, so that samples stay apart.
@@ -119,6 +116,6 @@ class Block(nn.Module):
         return (
             self.ffn.embed_dims <= TRAIN_CHANNELS
             and all(type(layer) is Linear for layer in self._linears())
-            and not torch.is_autocast_enabled('cpu')
+            and not is_cpu_autocast_enabled()
             and not (self.training and self.ffn.layers[2].p)
         )

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from ..compat import is_compiling
+
 
 def tokens_to_map(x: Tensor, hw_shape: tuple[int, int]) -> Tensor:
     """(B, H * W, C) to a channels-last view (B, C, H, W) of it."""
@@ -40,7 +42,7 @@ class _Transposed(torch.autograd.Function):
 
 def _transposed(x: Tensor) -> Tensor:
     """(B, M, K) to a contiguous (B, K, M)."""
-    if x.device.type != 'cpu' or torch.compiler.is_compiling():
+    if x.device.type != 'cpu' or is_compiling():
         return x.transpose(1, 2).contiguous()
     # torch's copy works in blocks, 2.5 times faster, for matrices only.
     out = x.new_empty(x.shape[0], x.shape[2], x.shape[1])

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..compat import is_dynamo_compiling
+
 # Added to the scores of pairs that the cyclic shift brought together.
 MASKED = -100.0
 
@@ -187,4 +189,4 @@ def may_need_padding(*lines: int) -> bool:
     give the same answer.
     """
     symbolic = any(isinstance(n, torch.SymInt) for n in lines)
-    return symbolic or torch.compiler.is_dynamo_compiling() or any(lines)
+    return symbolic or is_dynamo_compiling() or any(lines)

@@ -18,7 +18,7 @@ _base_ = [
 
 # Fetched on first use; or a file.
 checkpoint = (
-    'https://mmassets.onedl.ai/mmsegmentation/v0.5/pretrain/swin/'
+    'https://download.openmmlab.com/mmsegmentation/v0.5/pretrain/swin/'
     'swin_base_patch4_window7_224_20220317-e9b98025.pth'
 )
 model = dict(
