@@ -15,7 +15,7 @@ VENV = $(if $(filter upstream,$(HOSTS)),.venv-upstream,.venv)
 PYTEST = OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2
 SOURCES = inline_mm benchmarks experiments zoo configs tools tests setup.py
 
-.PHONY: env demo experiment ablations test test-all lint
+.PHONY: env demo experiment ablations test test-all test-elsewhere lint
 
 env:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not there:" \
@@ -37,6 +37,10 @@ test: env
 
 test-all: env
 	$(PYTEST) $(ARGS)
+
+# Part of the suite in other circumstances; ends in a table.
+test-elsewhere: env
+	.venv/bin/python tests/elsewhere.py $(ARGS)
 
 lint: env
 	$(VENV)/bin/ruff check $(SOURCES)

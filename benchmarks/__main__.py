@@ -20,7 +20,7 @@ examples:
 import argparse
 from pathlib import Path
 
-from inline_mm.engine import launch
+from tools._command import command
 
 DTYPES = 'float32, or what autocast computes in: bfloat16, float16'
 
@@ -55,8 +55,8 @@ def parse_args():
         'down), gemm2 (the two projections alone), softmax '
         '(scaled_dot_product_attention); the first three by default',
     )
-    for command in (models, layers):
-        add = command.add_argument
+    for parser_of in (models, layers):
+        add = parser_of.add_argument
         add('--baseline', help='one of the candidates; the last by default')
         add('--modes', nargs='+', default=['eval'], help='eval, train')
         add('--dtypes', nargs='+', default=['float32'], help=DTYPES)
@@ -68,8 +68,8 @@ def parse_args():
     add('--dtype', default='float32', help=DTYPES)
     add('--sections', nargs='+', help='measure these alone, and anew')
     add('--quick', action='store_true', help='small sizes: a try, no claim')
-    for command in (models, layers, goals):
-        add = command.add_argument
+    for parser_of in (models, layers, goals):
+        add = parser_of.add_argument
         add('--device', default='cpu', help='cpu, cuda or cuda:N')
         add('--threads', type=int, default=1, help='of the CPU; 1')
         add('--out', type=Path, required=True, help='folder for the results')
@@ -88,5 +88,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('benchmarks'):
+    with command('benchmarks'):
         main()

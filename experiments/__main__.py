@@ -16,6 +16,8 @@ import argparse
 import os
 from pathlib import Path
 
+from tools._command import command
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -80,8 +82,6 @@ def main():
     args = parse_args()
     # On the CPU everywhere, one thread a run: what is documented.
     os.environ.update(CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
-    from inline_mm.engine import launch
-
     from . import ablations, comparison
     from .runs import run_experiment
     from .shapes import ShapesConfig
@@ -94,18 +94,18 @@ def main():
         experiment = ablations
         runs = ablations.list_runs(configs, args.seeds)
     out = args.out or Path('work_dirs') / args.name
-    with launch.one_sentence_errors('experiments'):
-        run_experiment(
-            runs,
-            experiment.write_report,
-            out,
-            ShapesConfig(),
-            args.jobs,
-            args.iterations,
-            lambda line: print(line, flush=True),
-        )
+    run_experiment(
+        runs,
+        experiment.write_report,
+        out,
+        ShapesConfig(),
+        args.jobs,
+        args.iterations,
+        lambda line: print(line, flush=True),
+    )
     print(f'report: {out}/{args.name}.md; tables: {out}/tables')
 
 
 if __name__ == '__main__':
-    main()
+    with command('experiments'):
+        main()

@@ -22,6 +22,7 @@ from inline_mm.engine import launch, testing
 from inline_mm.engine.facts import hash_config
 from inline_mm.results import record
 from inline_mm.results.observing import ResultHook
+from tools._command import command
 
 from .shapes import read_shapes
 
@@ -125,7 +126,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with launch.one_sentence_errors('experiment'):
+    with command('experiment'):
         cfg = load_config(
             args.config, args.seed, args.options, args.iterations
         )

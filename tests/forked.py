@@ -44,6 +44,8 @@ def run_script(folder: Path, *command) -> Done:
 
 def _execute(folder: Path, argv: list[str], log: Path) -> None:
     assert 'inline_mm' not in sys.modules
+    # What the server printed waits in the buffer that this process inherits.
+    sys.stdout.flush()
     with open(log, 'w') as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

@@ -17,7 +17,7 @@ The folder gets attention.json (all numbers and how they are defined) and
 
 import argparse
 
-from inline_mm.engine import launch
+from _command import add_cfg_options, command
 
 
 def parse_args():
@@ -67,7 +67,7 @@ def parse_args():
     parser.add_argument(
         '--device', help='such as cpu or cuda:0 (default: a GPU, else cpu)'
     )
-    launch.add_cfg_options(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 
@@ -75,6 +75,7 @@ def main():
     args = parse_args()
     # Later than the help text, since it takes seconds.
     from inline_mm.attention_maps.run import analyze
+    from inline_mm.engine import launch
 
     cfg = launch.read_config(args.config, args.cfg_options)
     done = analyze(
@@ -95,5 +96,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('analyze_attention.py'):
+    with command('analyze_attention.py'):
         main()

@@ -9,8 +9,7 @@ config that comes with the package.
 
 import argparse
 
-from inline_mm import data_check
-from inline_mm.engine import launch
+from _command import add_cfg_options, command
 
 
 def parse_args():
@@ -25,12 +24,16 @@ def parse_args():
         help='decode every image and mask, however long that takes, not 512 '
         'of each data set for at most 30 seconds',
     )
-    launch.add_cfg_options(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 
 def main():
     args = parse_args()
+    # Later than the help text, since it takes seconds.
+    from inline_mm import data_check
+    from inline_mm.engine import launch
+
     cfg = launch.read_config(args.config, args.cfg_options)
     number = None if args.all else data_check.SAMPLE
     report = data_check.check_data(cfg, 'all', number)
@@ -40,5 +43,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('check_data.py'):
+    with command('check_data.py'):
         main()

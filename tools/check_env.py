@@ -19,6 +19,8 @@ import sys
 import warnings
 from pathlib import Path
 
+from _command import command
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_MMCV = Path(__file__).resolve().with_name('build_mmcv.py')
 # Import name: distribution of the maintained line, those of the other.
@@ -221,4 +223,5 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    with command('check_env.py'):
+        sys.exit(main())

@@ -18,7 +18,7 @@ Training curves are read from the logs beside each checkpoint.
 
 import argparse
 
-from inline_mm.engine import launch
+from _command import command
 
 
 def parse_args():
@@ -46,6 +46,7 @@ def parse_args():
 
 def main():
     args = parse_args()
+    # Later than the help text, since it takes seconds.
     from rich.console import Console
 
     from inline_mm.compare import compare_files
@@ -57,5 +58,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('compare.py'):
+    with command('compare.py'):
         main()

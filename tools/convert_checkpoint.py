@@ -14,7 +14,8 @@ init_cfg=dict(type='InLinePretrained', checkpoint=...) takes the same files.
 """
 
 import argparse
-import sys
+
+from _command import command
 
 
 def parse_args():
@@ -68,22 +69,17 @@ def parse_args():
 def main():
     args = parse_args()
     # Later than the help text, since it takes seconds.
-    from inline_mm.checkpoint import CheckpointError, convert_file
+    from inline_mm.checkpoint import convert_file
 
-    try:
-        result = convert_file(
-            args.source,
-            args.target,
-            official=args.to == 'official',
-            key=args.key,
-            keep_head=args.keep_head,
-            suffix='.safetensors' if args.safetensors else '.pth',
-            force=args.force,
-        )
-    except CheckpointError as error:
-        sys.exit(f'error: {error}')
-    except KeyboardInterrupt:
-        sys.exit('\nstopped; nothing was written')
+    result = convert_file(
+        args.source,
+        args.target,
+        official=args.to == 'official',
+        key=args.key,
+        keep_head=args.keep_head,
+        suffix='.safetensors' if args.safetensors else '.pth',
+        force=args.force,
+    )
     entry = 'the file itself' if result.key is None else f'entry {result.key}'
     print(f'{result.variant}: {result.tensors} tensors, from {entry}')
     if result.dropped:
@@ -92,4 +88,5 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    with command('convert_checkpoint.py', 'stopped; nothing was written'):
+        main()

@@ -18,8 +18,7 @@ stand in the file's metadata. Of a detector, backbone and neck are exported.
 
 import argparse
 
-from inline_mm.engine import launch
-from inline_mm.export.parts import PARTS
+from _command import add_cfg_options, command
 
 
 def parse_args():
@@ -40,7 +39,7 @@ def parse_args():
     )
     parser.add_argument(
         '--part',
-        choices=PARTS,
+        choices=('whole', 'backbone'),
         default='whole',
         help='what to export (default: %(default)s)',
     )
@@ -51,13 +50,14 @@ def parse_args():
         metavar=('HEIGHT', 'WIDTH'),
         help='the one size of images that the file takes',
     )
-    launch.add_cfg_options(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 
 def main():
     args = parse_args()
     # Later than the help text, since it takes seconds.
+    from inline_mm.engine import launch
     from inline_mm.export.run import export_onnx
 
     cfg = launch.read_config(args.config, args.cfg_options)
@@ -73,5 +73,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('export_onnx.py'):
+    with command('export_onnx.py'):
         main()

@@ -18,7 +18,7 @@ its predictions.
 
 import argparse
 
-from inline_mm.engine import launch
+from _command import add_cfg_options, command
 
 
 def parse_args():
@@ -40,7 +40,7 @@ def parse_args():
     parser.add_argument(
         '--json', metavar='FILE.json', help='write the counts here as well'
     )
-    launch.add_cfg_options(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 
@@ -57,5 +57,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('get_flops.py'):
+    with command('get_flops.py'):
         main()

@@ -8,8 +8,7 @@ or the best five classes) and, for a segmentor, the map of classes
 
 import argparse
 
-from inline_mm.engine import launch, testing
-from inline_mm.predict import run as image_demo
+from _command import add_cfg_options, command
 
 
 def parse_args():
@@ -32,12 +31,16 @@ def parse_args():
         default=0.3,
         help='leave out detections below (default: %(default)s)',
     )
-    launch.add_cfg_options(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 
 def main():
     args = parse_args()
+    # Later than the help text, since it takes seconds.
+    from inline_mm.engine import launch, testing
+    from inline_mm.predict import run as image_demo
+
     cfg = launch.read_config(args.config, args.cfg_options)
     testing.use_checkpoint(cfg, args.checkpoint)
     failures = image_demo.run(
@@ -48,5 +51,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('image_demo.py'):
+    with command('image_demo.py'):
         main()

@@ -8,10 +8,7 @@ package.
 import argparse
 from copy import deepcopy
 
-from inline_mm import data_check
-from inline_mm.engine import launch, testing
-from inline_mm.results import record
-from inline_mm.results.observing import ResultHook
+from _command import add_common_arguments, command
 
 
 def parse_args():
@@ -37,12 +34,18 @@ def parse_args():
         action='store_true',
         help='test-time augmentation, where the library has it for the model',
     )
-    launch.add_common_arguments(parser)
+    add_common_arguments(parser)
     return parser.parse_args()
 
 
 def main():
     args = parse_args()
+    # Later than the help text, since it takes seconds.
+    from inline_mm import data_check
+    from inline_mm.engine import launch, testing
+    from inline_mm.results import record
+    from inline_mm.results.observing import ResultHook
+
     cfg = launch.load_config(args)
     if args.result:
         record.check_path(args.result)
@@ -67,5 +70,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('test.py'):
+    with command('test.py'):
         main()

@@ -7,8 +7,7 @@ package.
 
 import argparse
 
-from inline_mm import data_check
-from inline_mm.engine import launch, training
+from _command import add_common_arguments, command
 
 
 def parse_args():
@@ -34,12 +33,16 @@ def parse_args():
         action='store_true',
         help='scale the learning rate by the images per step',
     )
-    launch.add_common_arguments(parser)
+    add_common_arguments(parser)
     return parser.parse_args()
 
 
 def main():
     args = parse_args()
+    # Later than the help text, since it takes seconds.
+    from inline_mm import data_check
+    from inline_mm.engine import launch, training
+
     cfg = launch.load_config(args)
     if args.amp:
         training.use_amp(cfg)
@@ -55,5 +58,5 @@ def main():
 
 
 if __name__ == '__main__':
-    with launch.one_sentence_errors('train.py'):
+    with command('train.py'):
         main()

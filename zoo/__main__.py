@@ -13,8 +13,9 @@ inline_mm/compare/published.yml.
 """
 
 import argparse
-import sys
 from pathlib import Path
+
+from tools._command import command
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,6 +33,7 @@ def main():
     args = parser.parse_args()
     # Later than the help text, since it takes seconds.
     from inline_mm.complexity import count as flops
+    from inline_mm.errors import LaunchError
 
     from . import metafiles as zoo
     from . import tables as zoo_tables
@@ -39,11 +41,12 @@ def main():
     try:
         zoo.write(ROOT, flops.count, args.recount)
         pages = zoo_tables.pages(ROOT)
-    except (OSError, ValueError) as error:
-        sys.exit(f'zoo: {error}')
+    except ValueError as error:
+        raise LaunchError(error) from error
     for page, text in pages.items():
         page.write_text(text, encoding='utf-8')
 
 
 if __name__ == '__main__':
-    main()
+    with command('zoo'):
+        main()

@@ -7,8 +7,9 @@ minutes on 2 cores. A call starts afresh: it never resumes or mixes.
 
 import argparse
 import os
-import sys
 from pathlib import Path
+
+from tools._command import command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,15 +31,17 @@ def main():
     args = parser.parse_args()
     # On the CPU everywhere: mmcv may have no operators for a GPU that is seen.
     os.environ['CUDA_VISIBLE_DEVICES'] = ''
-    try:
-        from . import everything as demo
+    # Later than the help text, since it takes seconds.
+    from inline_mm.errors import LaunchError
 
+    from . import everything as demo
+
+    try:
         demo.run_all(ROOT, args.out, args.iters)
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
-        sys.exit(f'demo: {error}')
-    except KeyboardInterrupt:
-        sys.exit('\ndemo: stopped; the next call starts afresh')
+    except (RuntimeError, ValueError) as error:
+        raise LaunchError(error) from error
 
 
 if __name__ == '__main__':
-    main()
+    with command('demo', 'stopped; the next call starts afresh'):
+        main()

@@ -6,27 +6,24 @@ The launchers serve mmdet, mmsegmentation and mmpretrain alike: the config's
 
 import atexit
 import difflib
+import logging
 import os
-import sys
 import traceback
-from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
+import mmengine.logging
 import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
-from mmengine.dist import is_main_process
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from ..checkpoint import CheckpointError
-from ..data_check import DataError
-from ..errors import LaunchError, RunStoppedError
+from ..errors import LaunchError
 from .config_keys import check_keys
 from .guard import NonFiniteGuardHook
 from .hooks import RunRecordHook
@@ -37,86 +34,23 @@ HOSTS = ('mmdet', 'mmseg', 'mmpretrain')
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-class CfgOptions(DictAction):
-    """mmengine's ``--cfg-options`` with a readable complaint."""
+def _keep_debug_lines_quiet() -> None:
+    """Takes lines of level DEBUG out of what has no logger.
 
-    def __call__(self, parser, namespace, values, option_string=None):
-        for value in values:
-            if '=' not in value:
-                parser.error(f'{option_string} takes KEY=VALUE, got {value!r}')
-        super().__call__(parser, namespace, values, option_string)
-
-
-def add_cfg_options(parser: ArgumentParser) -> None:
-    """Adds what overrides settings of a config.
-
-    Args:
-        parser (ArgumentParser): the parser to extend.
+    mmengine prints those whatever their level; the hosts' "Could not import
+    OneDL" is such a line, printed when they are imported.
     """
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=CfgOptions,
-        metavar='KEY=VALUE',
-        help='override settings of the config, e.g. model.backbone.with_cp='
-        'True; lists as KEY="[a,b]", without blanks',
-    )
+    print_always = mmengine.logging.print_log
+
+    @wraps(print_always)
+    def print_log(msg, logger=None, level=logging.INFO):
+        if logger is not None or level >= logging.INFO:
+            print_always(msg, logger, level)
+
+    mmengine.logging.print_log = print_log
 
 
-def add_common_arguments(parser: ArgumentParser) -> None:
-    """Adds the arguments that both launchers take.
-
-    Args:
-        parser (ArgumentParser): the parser to extend.
-    """
-    parser.add_argument(
-        '--work-dir',
-        help='folder for logs and results; ./work_dirs/CONFIG by default',
-    )
-    add_cfg_options(parser)
-    parser.add_argument(
-        '--launcher',
-        choices=('none', 'pytorch', 'slurm', 'mpi'),
-        default='none',
-        help='how several processes were started; the dist_*.sh and '
-        'slurm_*.sh scripts set it',
-    )
-    parser.add_argument(
-        '--local_rank',
-        '--local-rank',
-        type=int,
-        default=0,
-        help='set by torch.distributed.launch',
-    )
-
-
-@contextmanager
-def one_sentence_errors(tool: str) -> Iterator[None]:
-    """Turns the mistakes a user can mend into a sentence and exit code 1.
-
-    Args:
-        tool (str): name of the running tool, put before the sentence.
-    """
-    # The hosts print; what they printed comes before our last sentence, also
-    # where stdout is a file or a pipe.
-    sys.stdout.reconfigure(line_buffering=True)
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise SystemExit(
-            f'{tool}: {error}; relative paths in configs start from the '
-            f'current folder, {os.getcwd()}'
-        ) from None
-    except OSError as error:
-        raise SystemExit(f'{tool}: {error}') from None
-    except KeyboardInterrupt:
-        raise SystemExit(f'{tool}: stopped') from None
-    except (LaunchError, CheckpointError, DataError) as error:
-        raise SystemExit(f'{tool}: {error}') from None
-    except RunStoppedError as error:
-        if is_main_process():
-            sys.stderr.write(f'{tool}: {error}\n')
-        raise SystemExit(error.exit_code) from None
+_keep_debug_lines_quiet()
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -166,13 +100,16 @@ def find_config(config: str) -> str:
     )
 
 
-def read_config(config: str, options: dict | None = None) -> Config:
+def read_config(
+    config: str, options: dict | list[str] | None = None
+) -> Config:
     """Reads a config of one of the hosts.
 
     Args:
         config (str): path of a file, or name of a shipped config.
-        options (dict | None): settings that override the file's, by their
-            dotted keys. Defaults to None.
+        options (dict | list[str] | None): settings that override the file's,
+            by their dotted keys, or as the KEY=VALUE of a command line.
+            Defaults to None.
 
     Returns:
         Config: the config.
@@ -186,6 +123,10 @@ def read_config(config: str, options: dict | None = None) -> Config:
         cfg = Config.fromfile(find_config(config))
     except (ModuleNotFoundError, OSError, SyntaxError) as error:
         raise LaunchError(f'{config} can not be read: {error}') from None
+    if isinstance(options, list):
+        values = SimpleNamespace(options=None)
+        DictAction([], 'options')(None, values, options)
+        options = values.options
     try:
         cfg.merge_from_dict(options or {})
     except (KeyError, TypeError) as error:
@@ -218,7 +159,7 @@ def load_config(args) -> Config:
 
     Args:
         args (argparse.Namespace): ``config`` and what
-            :func:`add_common_arguments` defines.
+            ``add_common_arguments`` of ``tools/_command.py`` defines.
 
     Returns:
         Config: the config, with ``launcher`` and ``work_dir`` set.

@@ -9,8 +9,6 @@ from torch.nn import functional as F
 
 from ..errors import LaunchError
 
-PARTS = ('whole', 'backbone')
-
 
 class ExportPart(nn.Module):
     """A model as a function of normalised images alone.

@@ -27,11 +27,7 @@ SMALL_CLS = ['model.backbone.arch._delete_=True'] + [
 
 
 def small_config(name, options):
-    parsed = dict(option.split('=', 1) for option in options)
-    action = launch.CfgOptions
-    return launch.read_config(
-        name, {key: action._parse_iterable(v) for key, v in parsed.items()}
-    )
+    return launch.read_config(name, list(options))
 
 
 # Inputs.

@@ -19,9 +19,10 @@ from torch import nn
 from inline_mm.checkpoint import CheckpointError
 from inline_mm.engine import LaunchError, RunStoppedError, saving
 from inline_mm.engine.header import _pooled_batch_norm
-from inline_mm.engine.launch import find_config, one_sentence_errors
+from inline_mm.engine.launch import find_config
 from inline_mm.engine.saving import find_whole_checkpoint
 from inline_mm.engine.training import use_resume
+from tools._command import command
 
 GUARDS = [
     dict(type='RunRecordHook'),
@@ -183,7 +184,7 @@ def test_only_a_second_interrupt_ends_at_once(tmp_path):
 
 
 def test_the_exit_code_is_that_of_shells(capfd):
-    with pytest.raises(SystemExit) as caught, one_sentence_errors('train.py'):
+    with pytest.raises(SystemExit) as caught, command('train.py'):
         raise RunStoppedError('stopped', signal.SIGINT)
     assert caught.value.code == 130
     assert capfd.readouterr().err == 'train.py: stopped\n'

@@ -17,6 +17,7 @@ import inline_mm
 from inline_mm.compare import compare
 from inline_mm.engine import launch
 from inline_mm.results import record
+from tools._command import add_common_arguments
 
 # Runs of two halves; the segmentor validates where it can be resumed.
 HALVES = {
@@ -58,7 +59,7 @@ def write_weights(name, path):
     """The backbone's own random weights, as a file to start from."""
     parser = argparse.ArgumentParser()
     parser.add_argument('config')
-    launch.add_common_arguments(parser)
+    add_common_arguments(parser)
     arguments = [name, '--cfg-options', *OPTIONS[name]]
     cfg = launch.load_config(parser.parse_args(arguments))
     torch.save(build_model(cfg).backbone.state_dict(), path)

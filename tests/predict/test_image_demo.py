@@ -25,12 +25,7 @@ CLASSES = {DET: 80, SEG: 150, CLS: 7}
 
 
 def read_config(name):
-    # The values are Python's, as on the command line.
-    parsed = dict(option.split('=', 1) for option in SMALL[name])
-    action = launch.CfgOptions
-    return launch.read_config(
-        name, {key: action._parse_iterable(v) for key, v in parsed.items()}
-    )
+    return launch.read_config(name, list(SMALL[name]))
 
 
 @pytest.fixture(scope='module', params=[DET, SEG, CLS])
