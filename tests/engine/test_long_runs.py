@@ -130,7 +130,7 @@ run_line(Path('run'), by_epoch, num_workers=1, custom_hooks=hooks)
 @pytest.mark.parametrize(('by_epoch', 'iteration'), [(True, 99), (False, 2)])
 def test_the_process_ends_with_its_workers(tmp_path, by_epoch, iteration):
     """Persistent workers and endless loaders live until the process ends."""
-    folders = Path(__file__).parents[:2]
+    folders = Path(__file__).parents[:3]
     done = subprocess.run(
         [
             sys.executable,

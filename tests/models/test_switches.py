@@ -1,18 +1,18 @@
 """The ablation switches in every family: dense maps, classifiers, configs."""
 
-import argparse
 import copy
 from pathlib import Path
 
 import pytest
 import torch
+from mmengine.config import DictAction
 from mmengine.registry import MODELS
 from recipes import load
 from small_archs import ARCHS, HIERARCHICAL, output_grids
 from tiny import build_model
 
 from inline_mm.compare import published
-from inline_mm.engine.launch import CfgOptions, read_config, shipped_configs
+from inline_mm.engine.launch import read_config, shipped_configs
 from inline_mm.layers import InLineAttention
 from inline_mm.layers.attention import NORMALIZATIONS
 from inline_mm.layers.kernels import KERNELS
@@ -185,13 +185,11 @@ def test_the_readme_has_the_numbers_of_the_paper():
 )
 def test_rows_of_the_paper_build(config, options):
     """As the launchers read the options; every InLine block obeys."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--cfg-options', nargs='+', action=CfgOptions)
-    given = parser.parse_args(['--cfg-options', *options] if options else [])
-    cfg = read_config(config, given.cfg_options)
+    cfg = read_config(config, list(options))
     backbone = cfg.model.backbone
-    for key, value in (given.cfg_options or {}).items():
-        assert backbone[key.removeprefix('model.backbone.')] == value
+    for key, value in (option.split('=', 1) for option in options):
+        found = backbone[key.removeprefix('model.backbone.')]
+        assert found == DictAction._parse_iterable(value)
     cfg.model.data_preprocessor = cfg.data_preprocessor
     with torch.device('meta'):
         model = build_model(cfg)
