@@ -14,13 +14,12 @@ TOOL = Path(__file__).parents[2] / 'tools' / 'convert_checkpoint.py'
 @pytest.fixture
 def tool(monkeypatch, capsys):
     """Runs the tool in this process: (exit code, stdout, stderr)."""
-    main = runpy.run_path(str(TOOL))['main']
 
     def call(*args):
         monkeypatch.setattr(sys, 'argv', [str(TOOL), *map(str, args)])
         code = 0
         try:
-            main()
+            runpy.run_path(str(TOOL), run_name='__main__')
         except SystemExit as stop:
             # What the interpreter does with it.
             code = stop.code or 0
@@ -93,7 +92,7 @@ def test_the_tool_fails_in_one_sentence(content, tool, tmp_path):
     code, out, err = tool(source, target)
     assert code == 1
     assert out == ''
-    assert err.startswith('error: ')
+    assert err.startswith('convert_checkpoint.py: ')
     assert len(err.splitlines()) == 1
     assert not target.exists()
 
